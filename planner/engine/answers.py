@@ -1,0 +1,258 @@
+"""The answers: what a plan says, in the order a reader needs it. Plain values, ready for JSON.
+
+Money is Decimal USD. Memory is GiB for one GPU. A ``Term`` is one line of the working: parts of a
+group sum to that group's total.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Literal
+
+ConfidenceClass = Literal["exact", "calibrated", "extrapolated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One line of the working."""
+
+    group: str
+    """What it is part of: step_time, memory, ttft, cost, demand ..."""
+    name: str
+    value: float
+    unit: str
+    formula: str
+    """The sum in words and numbers, e.g. ``weights 16.1 GB / (0.85 x 3.35 TB/s)``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """How far to trust a number: class, 90 % band as factors, and the nearest measurements."""
+
+    kind: ConfidenceClass
+    low: float
+    """The true value lies between low x and high x the stated one in 90 % of measured cases."""
+    high: float
+    basis: str
+    """e.g. ``34 measured cases: Hopper, vLLM, dense, fp8``."""
+    cases: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a model is spread. ``replicas`` are independent copies behind the load balancer (serving)
+    or data-parallel ranks (training)."""
+
+    tensor: int
+    pipeline: int
+    expert: int
+    context: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What an option costs and how old its price is."""
+
+    usd_per_gpu_hour: Decimal
+    usd_per_node_hour: Decimal
+    usd_per_hour: Decimal
+    usd_per_month: Decimal
+    as_of: date
+    age_days: int
+    is_stale: bool
+    """Older than the limit of its purchase option."""
+    flags: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What is rented."""
+
+    provider: str
+    instance_type: str
+    region: str
+    country: str
+    purchase_option: str
+    accelerator: str
+    accelerator_name: str
+    gpus_per_node: float
+    nodes: int
+    gpus_used: int
+    gpus_billed: float
+    interconnect: str
+    """e.g. ``NVLink in the node, InfiniBand NDR between nodes``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuMemory:
+    """GiB of one GPU; the named parts and ``free`` sum to ``capacity``."""
+
+    capacity_gib: float
+    parts_gib: dict[str, float]
+    free_gib: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSpeed:
+    """Speed of one option at the asked peak. ms; tokens per second of the whole system."""
+
+    ttft_ms: dict[str, float]
+    """By statistic: mean, p50, p90, p95, p99."""
+    tpot_ms: dict[str, float]
+    output_tok_s: float
+    output_tok_s_per_gpu: float
+    peak_requests_s: float
+    """The demand it is sized for."""
+    capacity_requests_s: float
+    """What it sustains within the SLOs."""
+    concurrency: float
+    """Requests in flight at the peak, all replicas."""
+    max_concurrency: float
+    """That KV memory and the batch limit admit, all replicas."""
+    utilization: float
+    """Demand over capacity."""
+    kv_cache_used: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceOption:
+    """One accepted cluster."""
+
+    id: str
+    cluster: Cluster
+    layout: Layout
+    weight_format: str
+    kv_format: str
+    price: Price
+    usd_per_million_input: Decimal
+    usd_per_million_output: Decimal
+    usd_per_million_tokens: Decimal
+    """Of all tokens, at the mean (not peak) load: what the month's bill divides to."""
+    speed: ServingSpeed
+    memory: GpuMemory
+    limit: str
+    """The resource that binds: kv_memory, decode_bandwidth, compute, ttft_slo, tpot_slo, batch_limit ..."""
+    working: tuple[Term, ...]
+    confidence: Confidence
+    on_pareto_front: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSpeed:
+    """One training layout's speed."""
+
+    step_s: float
+    steps: int
+    tokens_per_s: float
+    tokens_per_s_per_gpu: float
+    tflops_per_gpu: float
+    mfu: float
+    mfu_convention: str
+    days: float
+    """Calendar days, goodput included."""
+    gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingOption:
+    """One accepted training cluster."""
+
+    id: str
+    cluster: Cluster
+    layout: Layout
+    sharding: str
+    recompute: str
+    micro_batch: int
+    grad_accumulation: int
+    global_batch_tokens: int
+    price: Price
+    usd_total: Decimal
+    usd_per_million_tokens: Decimal
+    speed: TrainingSpeed
+    memory: GpuMemory
+    limit: str
+    working: tuple[Term, ...]
+    confidence: Confidence
+    on_pareto_front: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Why something can't serve: a reason with the number that broke. ``count`` options share it."""
+
+    subject: str
+    """What was tried, e.g. ``1x L4 (24 GB), TP1, bf16``."""
+    code: str
+    reason: str
+    value: float | None
+    limit: float | None
+    unit: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """The model as the engine understood it."""
+
+    name: str
+    hf_id: str
+    total_params: int
+    active_params: int
+    layers: int
+    attention: str
+    native_format: str
+    kv_bytes_per_token: float
+    """16-bit, whole model, one token."""
+    max_context: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """A way out when nothing fits, or a remark: what to change, to what, and what that does."""
+
+    field: str
+    suggestion: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferencePlan:
+    """The answer to an ``InferenceQuestion``. ``options`` are ranked: cheapest that meets the SLOs first."""
+
+    question: dict[str, object]
+    catalog_version: str
+    engine_version: str
+    priced_on: date
+    model: ModelSummary
+    peak_requests_s: float
+    mean_requests_s: float
+    options: tuple[InferenceOption, ...]
+    options_found: int
+    options_tried: int
+    rejections: tuple[Rejection, ...]
+    advice: tuple[Advice, ...]
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPlan:
+    """The answer to a ``TrainingQuestion``."""
+
+    question: dict[str, object]
+    catalog_version: str
+    engine_version: str
+    priced_on: date
+    model: ModelSummary
+    tokens: float
+    global_batch_tokens: int
+    flops_total: float
+    options: tuple[TrainingOption, ...]
+    options_found: int
+    options_tried: int
+    rejections: tuple[Rejection, ...]
+    advice: tuple[Advice, ...]
+    assumptions: tuple[str, ...]

@@ -1,0 +1,8 @@
+"""Where every URL starts."""
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+]
