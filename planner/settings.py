@@ -1,8 +1,10 @@
 """Settings, all from the environment; the defaults run on one machine with nothing set up."""
 
+import contextlib
 from pathlib import Path
 
 import environ
+from django.core.management.utils import get_random_secret_key
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -16,22 +18,12 @@ def _secret_key() -> str:
     """From the environment, or made once and kept (readable by its owner only) on this machine."""
     given = env.str("SECRET_KEY", default="")
     if given:
-        return given
-    from django.core.management.utils import get_random_secret_key
-
+        return str(given)
     path = VAR_DIR / "secret_key"
-    try:
-        with path.open("x", encoding="ascii", opener=_private_opener) as file:
-            file.write(get_random_secret_key())
-    except FileExistsError:
-        pass
+    with contextlib.suppress(FileExistsError):
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(get_random_secret_key(), encoding="ascii")
     return path.read_text(encoding="ascii")
-
-
-def _private_opener(path: str, flags: int) -> int:
-    import os
-
-    return os.open(path, flags, 0o600)
 
 
 SECRET_KEY = _secret_key()

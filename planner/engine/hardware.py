@@ -14,9 +14,7 @@ from typing import Literal
 
 IntraNodeLink = Literal["nvlink", "nvlink_bridge", "xgmi", "pcie", "ici", "neuronlink", "none"]
 Fabric = Literal["infiniband", "roce", "efa", "ethernet", "none"]
-PurchaseOption = Literal[
-    "on_demand", "spot", "reserved_1y", "reserved_3y", "marketplace", "monthly", "capacity_block"
-]
+PurchaseOption = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "marketplace", "monthly", "capacity_block"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,12 @@ Lists may be given as lists or as comma-separated strings; empty strings mean "n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
-
-Kind = Literal["number", "integer", "text", "choice", "choices", "flag", "config"]
+from planner.engine.field_spec import FieldSpec, ask, choice, choices, integer, number, read_value, specs
 
 PURCHASE_OPTIONS = (
     "on_demand",
@@ -25,65 +23,28 @@ PURCHASE_OPTIONS = (
     "monthly",
     "capacity_block",
 )
-WEIGHT_FORMATS = ("auto", "bf16", "fp16", "fp8", "fp8_block", "int8", "awq_int4", "gptq_int4", "mxfp4", "nvfp4")
+WEIGHT_FORMATS = (
+    "auto",
+    "bf16",
+    "fp16",
+    "fp8",
+    "fp8_block",
+    "int8",
+    "awq_int4",
+    "gptq_int4",
+    "mxfp4",
+    "nvfp4",
+)
 KV_FORMATS = ("auto", "bf16", "fp8", "int8", "int4")
 SERVING_ENGINES = ("vllm", "tensorrt_llm", "sglang", "llama_cpp")
 PERCENTILES = ("mean", "p50", "p90", "p95", "p99")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FieldSpec:
-    """What a field accepts and how it is shown."""
-
-    kind: Kind
-    unit: str = ""
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
-    label: str = ""
-    help: str = ""
-    section: str = "advanced"
-
-
-def _ask(spec: FieldSpec, default: Any = None) -> Any:
-    return field(default=default, metadata={"spec": spec})
-
-
-def _number(
-    label: str, default: Any, minimum: float, maximum: float, unit: str, help: str, section: str = "advanced"
-) -> Any:
-    return _ask(
-        FieldSpec(
-            kind="number", unit=unit, minimum=minimum, maximum=maximum, label=label, help=help, section=section
-        ),
-        default,
-    )
-
-
-def _integer(
-    label: str, default: Any, minimum: int, maximum: int, unit: str, help: str, section: str = "advanced"
-) -> Any:
-    return _ask(
-        FieldSpec(
-            kind="integer", unit=unit, minimum=minimum, maximum=maximum, label=label, help=help, section=section
-        ),
-        default,
-    )
-
-
-def _choice(label: str, default: str, choices: tuple[str, ...], help: str, section: str) -> Any:
-    return _ask(FieldSpec(kind="choice", choices=choices, label=label, help=help, section=section), default)
-
-
-def _choices(label: str, default: tuple[str, ...], choices: tuple[str, ...], help: str, section: str) -> Any:
-    return _ask(FieldSpec(kind="choices", choices=choices, label=label, help=help, section=section), default)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceAndPurchase:
     """Where to look and how to buy: the filters both questions share."""
 
-    model: str = _ask(
+    model: str = ask(
         FieldSpec(
             kind="text",
             label="Model",
@@ -92,26 +53,24 @@ class PlaceAndPurchase:
         ),
         "",
     )
-    config: Mapping[str, Any] | None = _ask(
-        FieldSpec(
-            kind="config", label="config.json", help="The model's own Hugging Face config.", section="model"
-        )
+    config: Mapping[str, Any] | None = ask(
+        FieldSpec(kind="config", label="config.json", help="The model's own Hugging Face config.", section="model")
     )
-    providers: tuple[str, ...] = _choices("Providers", (), (), "Empty means every provider.", "where")
-    countries: tuple[str, ...] = _choices(
+    providers: tuple[str, ...] = choices("Providers", (), (), "Empty means every provider.", "where")
+    countries: tuple[str, ...] = choices(
         "Countries", (), (), "ISO codes. Data residency: only regions in these countries.", "where"
     )
-    accelerators: tuple[str, ...] = _choices("Accelerators", (), (), "Empty means every accelerator.", "where")
-    purchase_options: tuple[str, ...] = _choices(
+    accelerators: tuple[str, ...] = choices("Accelerators", (), (), "Empty means every accelerator.", "where")
+    purchase_options: tuple[str, ...] = choices(
         "Purchase options", ("on_demand",), PURCHASE_OPTIONS, "Spot can be taken away at short notice.", "buy"
     )
-    max_price_age_days: int | None = _integer(
+    max_price_age_days: int | None = integer(
         "Oldest price", None, 0, 3650, "days", "Leave out offers whose price was read longer ago.", "buy"
     )
-    budget_usd_per_month: float | None = _number(
+    budget_usd_per_month: float | None = number(
         "Budget", None, 1, 1e12, "USD/month", "Options above it are rejected.", "buy"
     )
-    max_options: int = _integer("Options listed", 50, 1, 500, "options", "How many options the answer lists.")
+    max_options: int = integer("Options listed", 50, 1, 500, "options", "How many options the answer lists.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,112 +81,137 @@ class InferenceQuestion(PlaceAndPurchase):
     ``requests_per_user_per_day``, or ``concurrency`` (a fixed number of clients, closed loop).
     """
 
-    input_tokens: int = _integer("Input", 1000, 1, 10_000_000, "tokens", "Mean prompt length.", "model")
-    output_tokens: int = _integer("Output", 250, 1, 1_000_000, "tokens", "Mean answer length.", "model")
-    requests_per_second: float | None = _number(
+    input_tokens: int = integer("Input", 1000, 1, 10_000_000, "tokens", "Mean prompt length.", "model")
+    output_tokens: int = integer("Output", 250, 1, 1_000_000, "tokens", "Mean answer length.", "model")
+    requests_per_second: float | None = number(
         "Mean load", None, 1e-6, 1e7, "req/s", "Requests a second, averaged over the day.", "traffic"
     )
-    users: float | None = _number("Users", None, 1, 1e10, "users", "Daily active users.", "traffic")
-    requests_per_user_per_day: float | None = _number(
+    users: float | None = number("Users", None, 1, 1e10, "users", "Daily active users.", "traffic")
+    requests_per_user_per_day: float | None = number(
         "Requests a user", None, 1e-3, 1e6, "req/day", "Mean over active users.", "traffic"
     )
-    concurrency: int | None = _integer(
-        "Concurrent clients", None, 1, 10_000_000, "clients", "Closed loop: each waits for its answer.", "traffic"
+    concurrency: int | None = integer(
+        "Concurrent clients",
+        None,
+        1,
+        10_000_000,
+        "clients",
+        "Closed loop: each waits for its answer.",
+        "traffic",
     )
-    peak_factor: float = _number(
+    peak_factor: float = number(
         "Peak factor", 2.0, 1, 100, "x", "Busiest minutes over the daily mean; 2-3 is usual.", "traffic"
     )
-    headroom: float = _number(
-        "Headroom", 0.2, 0, 0.9, "share", "Share of capacity kept free at the peak.", "traffic"
-    )
-    spare_replicas: int = _integer("Spare replicas", 0, 0, 1000, "replicas", "N+1: survives a lost node.", "traffic")
-    arrival_cv: float = _number(
+    headroom: float = number("Headroom", 0.2, 0, 0.9, "share", "Share of capacity kept free at the peak.", "traffic")
+    spare_replicas: int = integer("Spare replicas", 0, 0, 1000, "replicas", "N+1: survives a lost node.", "traffic")
+    arrival_cv: float = number(
         "Burstiness", 1.0, 0, 10, "CV", "Coefficient of variation of gaps between requests; 1 is Poisson."
     )
-    ttft_ms: float | None = _number(
+    ttft_ms: float | None = number(
         "TTFT limit", None, 1, 3.6e6, "ms", "Wait for the first token, at slo_percentile.", "traffic"
     )
-    tpot_ms: float | None = _number(
-        "TPOT limit", None, 0.1, 1e5, "ms", "Time per output token after the first, at slo_percentile.", "traffic"
+    tpot_ms: float | None = number(
+        "TPOT limit",
+        None,
+        0.1,
+        1e5,
+        "ms",
+        "Time per output token after the first, at slo_percentile.",
+        "traffic",
     )
-    slo_percentile: str = _choice("SLO at", "p95", PERCENTILES, "Where in the distribution the limits hold.", "traffic")
-    engine: str = _choice("Engine", "vllm", SERVING_ENGINES, "Its profile's constants are used.", "precision")
-    weight_formats: tuple[str, ...] = _choices(
-        "Weight format", ("auto",), WEIGHT_FORMATS, "auto tries what model and accelerator support.", "precision"
+    slo_percentile: str = choice("SLO at", "p95", PERCENTILES, "Where in the distribution the limits hold.", "traffic")
+    engine: str = choice("Engine", "vllm", SERVING_ENGINES, "Its profile's constants are used.", "precision")
+    weight_formats: tuple[str, ...] = choices(
+        "Weight format",
+        ("auto",),
+        WEIGHT_FORMATS,
+        "auto tries what model and accelerator support.",
+        "precision",
     )
-    kv_format: str = _choice("KV cache format", "auto", KV_FORMATS, "auto keeps 16 bit.", "precision")
-    tensor_parallel: int | None = _integer("Tensor parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
-    pipeline_parallel: int | None = _integer("Pipeline parallel", None, 1, 256, "stages", "Empty: search.", "precision")
-    expert_parallel: int | None = _integer("Expert parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
-    max_nodes: int = _integer("Most nodes", 512, 1, 100_000, "nodes", "Options that need more are rejected.", "where")
-    memory_utilization: float = _number(
+    kv_format: str = choice("KV cache format", "auto", KV_FORMATS, "auto keeps 16 bit.", "precision")
+    tensor_parallel: int | None = integer("Tensor parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
+    pipeline_parallel: int | None = integer("Pipeline parallel", None, 1, 256, "stages", "Empty: search.", "precision")
+    expert_parallel: int | None = integer("Expert parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
+    max_nodes: int = integer("Most nodes", 512, 1, 100_000, "nodes", "Options that need more are rejected.", "where")
+    memory_utilization: float = number(
         "Memory utilization", 0.9, 0.1, 1, "share", "Share of GPU memory the engine may take."
     )
-    max_num_seqs: int = _integer("Batch limit", 256, 1, 65_536, "sequences", "Sequences one replica runs at a time.")
-    max_num_batched_tokens: int = _integer(
+    max_num_seqs: int = integer("Batch limit", 256, 1, 65_536, "sequences", "Sequences one replica runs at a time.")
+    max_num_batched_tokens: int = integer(
         "Token budget", 8192, 16, 1_048_576, "tokens", "Most tokens in one engine step (chunked prefill)."
     )
-    prefix_cache_hit: float = _number("Prefix cache hit", 0.0, 0, 0.99, "share", "Input tokens found cached.")
+    prefix_cache_hit: float = number("Prefix cache hit", 0.0, 0, 0.99, "share", "Input tokens found cached.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingQuestion(PlaceAndPurchase):
     """A training run: how many tokens, in what recipe, by when."""
 
-    method: str = _choice(
-        "Method", "pretrain", ("pretrain", "continued", "full_finetune", "lora", "qlora"), "What is trained.", "model"
+    method: str = choice(
+        "Method",
+        "pretrain",
+        ("pretrain", "continued", "full_finetune", "lora", "qlora"),
+        "What is trained.",
+        "model",
     )
-    tokens: float | None = _number(
+    tokens: float | None = number(
         "Training tokens", None, 1, 1e17, "tokens", "Empty: compute-optimal, 20 tokens a parameter.", "model"
     )
-    sequence_length: int = _integer("Sequence length", 8192, 16, 16_777_216, "tokens", "One packed sample.", "model")
-    global_batch_tokens: float | None = _number(
-        "Global batch", None, 16, 1e10, "tokens", "Tokens an optimizer step; empty: from the critical batch.", "model"
+    sequence_length: int = integer("Sequence length", 8192, 16, 16_777_216, "tokens", "One packed sample.", "model")
+    global_batch_tokens: float | None = number(
+        "Global batch",
+        None,
+        16,
+        1e10,
+        "tokens",
+        "Tokens an optimizer step; empty: from the critical batch.",
+        "model",
     )
-    precision: str = _choice(
-        "Precision", "bf16", ("bf16", "fp16", "fp8", "mxfp8", "nvfp4"), "Of matrix multiplications.", "precision"
+    precision: str = choice(
+        "Precision",
+        "bf16",
+        ("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
+        "Of matrix multiplications.",
+        "precision",
     )
-    optimizer: str = _choice(
+    optimizer: str = choice(
         "Optimizer",
         "adamw_fp32",
         ("adamw_fp32", "adamw_bf16", "adamw_8bit", "sgd_momentum", "muon"),
         "States a parameter: 12, 4, 2-6, 4-8 bytes.",
         "precision",
     )
-    framework: str = _choice(
-        "Framework", "megatron", ("megatron", "fsdp2", "ddp", "deepspeed", "jax"), "Its profile is used.", "precision"
+    framework: str = choice(
+        "Framework",
+        "megatron",
+        ("megatron", "fsdp2", "ddp", "deepspeed", "jax"),
+        "Its profile is used.",
+        "precision",
     )
-    sharding: str = _choice(
-        "Sharding", "auto", ("auto", "none", "zero1", "zero2", "zero3", "hsdp"), "Of states over DP.", "precision"
+    sharding: str = choice(
+        "Sharding",
+        "auto",
+        ("auto", "none", "zero1", "zero2", "zero3", "hsdp"),
+        "Of states over DP.",
+        "precision",
     )
-    recompute: str = _choice(
-        "Recompute", "auto", ("auto", "none", "selective", "full"), "Memory for time.", "precision"
-    )
-    tensor_parallel: int | None = _integer("Tensor parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
-    pipeline_parallel: int | None = _integer("Pipeline parallel", None, 1, 256, "stages", "Empty: search.", "precision")
-    context_parallel: int | None = _integer("Context parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
-    expert_parallel: int | None = _integer("Expert parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
-    micro_batch: int | None = _integer("Micro-batch", None, 1, 4096, "sequences", "Empty: search.", "precision")
-    lora_rank: int = _integer("LoRA rank", 16, 1, 4096, "rank", "Of adapters on every linear layer.", "precision")
-    gpus: int | None = _integer("GPUs", None, 1, 1_000_000, "GPUs", "Empty: from the deadline, or search.", "traffic")
-    finish_days: float | None = _number("Finish within", None, 0.01, 10_000, "days", "Calendar days.", "traffic")
-    max_nodes: int = _integer("Most nodes", 256, 1, 100_000, "nodes", "Options that need more are rejected.", "where")
-    budget_usd: float | None = _number("Budget", None, 1, 1e12, "USD", "For the whole run.", "buy")
-    goodput: float = _number(
+    recompute: str = choice("Recompute", "auto", ("auto", "none", "selective", "full"), "Memory for time.", "precision")
+    tensor_parallel: int | None = integer("Tensor parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
+    pipeline_parallel: int | None = integer("Pipeline parallel", None, 1, 256, "stages", "Empty: search.", "precision")
+    context_parallel: int | None = integer("Context parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
+    expert_parallel: int | None = integer("Expert parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
+    micro_batch: int | None = integer("Micro-batch", None, 1, 4096, "sequences", "Empty: search.", "precision")
+    lora_rank: int = integer("LoRA rank", 16, 1, 4096, "rank", "Of adapters on every linear layer.", "precision")
+    gpus: int | None = integer("GPUs", None, 1, 1_000_000, "GPUs", "Empty: from the deadline, or search.", "traffic")
+    finish_days: float | None = number("Finish within", None, 0.01, 10_000, "days", "Calendar days.", "traffic")
+    max_nodes: int = integer("Most nodes", 256, 1, 100_000, "nodes", "Options that need more are rejected.", "where")
+    budget_usd: float | None = number("Budget", None, 1, 1e12, "USD", "For the whole run.", "buy")
+    goodput: float = number(
         "Goodput", 0.95, 0.05, 1, "share", "Share of wall time that advances the run (failures, checkpoints)."
     )
 
 
 Question = TypeVar("Question", InferenceQuestion, TrainingQuestion)
-
-
-def specs(question_type: type) -> dict[str, tuple[FieldSpec, Any]]:
-    """Field name -> (spec, default) for every field of a question type, in order."""
-    return {f.name: (f.metadata["spec"], _default(f)) for f in fields(question_type)}
-
-
-def _default(f: Field[Any]) -> Any:
-    return None if f.default is MISSING else f.default
 
 
 def parse_question(question_type: type[Question], raw: Mapping[str, Any]) -> Question:
@@ -247,10 +231,10 @@ def parse_question(question_type: type[Question], raw: Mapping[str, Any]) -> Que
     values: dict[str, Any] = {}
     for name, (spec, default) in known.items():
         given = raw.get(name)
-        if given is None or given == "" or given == [] or given == ():
+        if given is None or given in ("", [], ()):
             values[name] = default
             continue
-        parsed = _parse(name, spec, given)
+        parsed = read_value(name, spec, given)
         if isinstance(parsed, FieldError):
             errors.append(parsed)
         else:
@@ -260,66 +244,6 @@ def parse_question(question_type: type[Question], raw: Mapping[str, Any]) -> Que
     if errors:
         raise InvalidQuestion(errors)
     return question_type(**values)
-
-
-def _parse(name: str, spec: FieldSpec, given: Any) -> Any:
-    match spec.kind:
-        case "number" | "integer":
-            return _parse_number(name, spec, given)
-        case "choice":
-            if isinstance(given, str) and (given in spec.choices or not spec.choices):
-                return given
-            return FieldError(
-                field=name, value=given, message="Not a known choice.", allowed=", ".join(spec.choices)
-            )
-        case "choices":
-            return _parse_choices(name, spec, given)
-        case "flag":
-            if given in (True, False, "true", "false", "on", "1", "0"):
-                return given in (True, "true", "on", "1")
-            return FieldError(field=name, value=given, message="Not true or false.", allowed="true, false")
-        case "config":
-            if isinstance(given, Mapping):
-                return dict(given)
-            return FieldError(field=name, value=given, message="Not a JSON object.", allowed="a config.json object")
-        case "text":
-            if isinstance(given, str) and len(given) <= 200:
-                return given.strip()
-            return FieldError(field=name, value=given, message="Not a short text.", allowed="up to 200 characters")
-
-
-def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | FieldError:
-    if isinstance(given, str):
-        given = given.split(",")
-    if not isinstance(given, list | tuple) or not all(isinstance(item, str) for item in given):
-        return FieldError(field=name, value=given, message="Not a list of texts.", allowed=", ".join(spec.choices))
-    items = tuple(dict.fromkeys(item.strip() for item in given if item.strip()))
-    wrong = [item for item in items if spec.choices and item not in spec.choices]
-    if wrong:
-        return FieldError(
-            field=name, value=", ".join(wrong), message="Not a known choice.", allowed=", ".join(spec.choices)
-        )
-    return items
-
-
-def _parse_number(name: str, spec: FieldSpec, given: Any) -> float | int | FieldError:
-    allowed = f"{spec.minimum:g} to {spec.maximum:g} {spec.unit}"
-    fault = FieldError(field=name, value=given, message="Not a number.", allowed=allowed)
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
-        return fault
-    try:
-        number = float(given)
-    except (ValueError, OverflowError):
-        return fault
-    if not math.isfinite(number):
-        return FieldError(field=name, value=str(given), message="Not a finite number.", allowed=allowed)
-    if spec.kind == "integer" and number != math.floor(number):
-        return FieldError(field=name, value=given, message="Not a whole number.", allowed=allowed)
-    if not (spec.minimum is None or number >= spec.minimum) or not (
-        spec.maximum is None or number <= spec.maximum
-    ):
-        return FieldError(field=name, value=given, message="Out of range.", allowed=allowed, code="out_of_range")
-    return int(number) if spec.kind == "integer" else number
 
 
 def _cross_check(question_type: type, values: Mapping[str, Any]) -> list[FieldError]:

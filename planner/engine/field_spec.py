@@ -1,0 +1,141 @@
+"""What one field of a question accepts: unit, bounds, choices, help; and how a raw value is read.
+
+Raw values come from JSON or from a query string, so numbers may be texts and lists may be
+comma-separated. Nothing is guessed: a value that can't be read is an error that says what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Literal
+
+from planner.engine.errors import FieldError
+
+Kind = Literal["number", "integer", "text", "choice", "choices", "flag", "config"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldSpec:
+    """What a field accepts and how it is shown."""
+
+    kind: Kind
+    unit: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    label: str = ""
+    help: str = ""
+    section: str = "advanced"
+
+
+def ask(spec: FieldSpec, default: Any = None) -> Any:
+    return field(default=default, metadata={"spec": spec})
+
+
+def number(
+    label: str, default: Any, minimum: float, maximum: float, unit: str, help: str, section: str = "advanced"
+) -> Any:
+    return ask(
+        FieldSpec(
+            kind="number",
+            unit=unit,
+            minimum=minimum,
+            maximum=maximum,
+            label=label,
+            help=help,
+            section=section,
+        ),
+        default,
+    )
+
+
+def integer(
+    label: str, default: Any, minimum: int, maximum: int, unit: str, help: str, section: str = "advanced"
+) -> Any:
+    return ask(
+        FieldSpec(
+            kind="integer",
+            unit=unit,
+            minimum=minimum,
+            maximum=maximum,
+            label=label,
+            help=help,
+            section=section,
+        ),
+        default,
+    )
+
+
+def choice(label: str, default: str, choices: tuple[str, ...], help: str, section: str) -> Any:
+    return ask(FieldSpec(kind="choice", choices=choices, label=label, help=help, section=section), default)
+
+
+def choices(label: str, default: tuple[str, ...], choices: tuple[str, ...], help: str, section: str) -> Any:
+    return ask(FieldSpec(kind="choices", choices=choices, label=label, help=help, section=section), default)
+
+
+def specs(question_type: type) -> dict[str, tuple[FieldSpec, Any]]:
+    """Field name -> (spec, default) for every field of a question type, in order."""
+    return {f.name: (f.metadata["spec"], _default(f)) for f in fields(question_type)}
+
+
+def _default(f: Field[Any]) -> Any:
+    return None if f.default is MISSING else f.default
+
+
+def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
+    match spec.kind:
+        case "number" | "integer":
+            return _parse_number(name, spec, given)
+        case "choice":
+            if isinstance(given, str) and (given in spec.choices or not spec.choices):
+                return given
+            return FieldError(field=name, value=given, message="Not a known choice.", allowed=", ".join(spec.choices))
+        case "choices":
+            return _parse_choices(name, spec, given)
+        case "flag":
+            if given in (True, False, "true", "false", "on", "1", "0"):
+                return given in (True, "true", "on", "1")
+            return FieldError(field=name, value=given, message="Not true or false.", allowed="true, false")
+        case "config":
+            if isinstance(given, Mapping):
+                return dict(given)
+            return FieldError(field=name, value=given, message="Not a JSON object.", allowed="a config.json object")
+        case "text":
+            if isinstance(given, str) and len(given) <= 200:
+                return given.strip()
+            return FieldError(field=name, value=given, message="Not a short text.", allowed="up to 200 characters")
+
+
+def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | FieldError:
+    if isinstance(given, str):
+        given = given.split(",")
+    if not isinstance(given, list | tuple) or not all(isinstance(item, str) for item in given):
+        return FieldError(field=name, value=given, message="Not a list of texts.", allowed=", ".join(spec.choices))
+    items = tuple(dict.fromkeys(item.strip() for item in given if item.strip()))
+    wrong = [item for item in items if spec.choices and item not in spec.choices]
+    if wrong:
+        return FieldError(
+            field=name, value=", ".join(wrong), message="Not a known choice.", allowed=", ".join(spec.choices)
+        )
+    return items
+
+
+def _parse_number(name: str, spec: FieldSpec, given: Any) -> float | int | FieldError:
+    allowed = f"{spec.minimum:g} to {spec.maximum:g} {spec.unit}"
+    fault = FieldError(field=name, value=given, message="Not a number.", allowed=allowed)
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return fault
+    try:
+        value = float(given)
+    except (ValueError, OverflowError):
+        return fault
+    if not math.isfinite(value):
+        return FieldError(field=name, value=str(given), message="Not a finite number.", allowed=allowed)
+    if spec.kind == "integer" and value != math.floor(value):
+        return FieldError(field=name, value=given, message="Not a whole number.", allowed=allowed)
+    if not (spec.minimum is None or value >= spec.minimum) or not (spec.maximum is None or value <= spec.maximum):
+        return FieldError(field=name, value=given, message="Out of range.", allowed=allowed, code="out_of_range")
+    return int(value) if spec.kind == "integer" else value
