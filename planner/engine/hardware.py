@@ -85,6 +85,8 @@ class Offer:
     as_of: date
     flags: tuple[str, ...]
     source: str
+    age_limit_days: int = 90
+    """Older than this, the price is called stale: days for spot, weeks for list prices."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
