@@ -43,12 +43,22 @@ class AttentionGroup:
     compress_ratio: int = 1
     """Tokens that share one cache entry (compressed sparse attention)."""
     state_elems: int = 0
+    state_elem_bytes: int = 4
+    """Bytes of one recurrent-state element; engines keep it wider than the KV cache where the model asks."""
+    conv_state_elems: int = 0
+    """Elements of the short convolution's state (16 bit) a sequence and layer."""
+    kv_shared: bool = False
+    """Keys and values are one latent (no factor 2), shared by every rank."""
+    out_lora_rank: int = 0
+    """Grouped low-rank output projection: n_q x head_dim x rank, then ``out_groups`` x rank x hidden."""
+    out_groups: int = 1
     qkv_bias: bool = False
     out_bias: bool = False
     qk_norm: bool = False
     sinks: bool = False
     extra_params: int = 0
-    """Parameters a layer that the fields above do not describe (gates, convolutions, indexers)."""
+    """Parameters a layer that the fields above do not describe (gates, convolutions, indexers);
+    for ``linear``, all of the layer's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +79,8 @@ class FfnGroup:
     expert_hidden: int = 0
     """Width the experts act on, where it isn't the model's hidden size (latent MoE); 0 means hidden."""
     extra_params: int = 0
+    leading: bool = False
+    """These layers come first (a dense block before the experts), rather than interleaved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +104,10 @@ class ModelArch:
     position_params: int = 0
     """Learned absolute position embeddings."""
     extra_params: int = 0
+    encoder_params: int = 0
+    """Vision or audio towers and projectors, kept in 16 bit; outside the text model's parameter count."""
+    mtp_params: int = 0
+    """Multi-token-prediction module shipped with the checkpoint; loaded only when speculating."""
     max_context: int = 0
     native_format: str = "bf16"
     quantized_modules: str = ""
