@@ -36,9 +36,10 @@ class Accelerator:
     link_bytes_s: float
     """Scale-up link, one direction, all links of one accelerator together; 0 where there is none."""
     scaleup_domain_gpus: int
-    pcie_gen: int
-    sm_count: int
-    tdp_w: float
+    pcie_gen: int | None
+    sm_count: int | None
+    """SMs, CUs, tensor cores of a TPU or NeuronCores: what one kernel wave fills."""
+    tdp_w: float | None
     compute_capability: str
     confidence: str
     source: str
