@@ -38,7 +38,8 @@ class FfnParams:
 
     dense: int
     expert: int
-    """One routed expert."""
+    """One routed expert, biases included."""
+    expert_biases: int
     experts: int
     """All routed experts."""
     shared: int
@@ -136,14 +137,19 @@ def ffn_params(arch: ModelArch, group: FfnGroup) -> FfnParams:
     """Parameters of one layer of ``group``."""
     hidden = arch.hidden
     if group.kind == "none":
-        return FfnParams(dense=0, expert=0, experts=0, shared=0, router=0, extra=group.extra_params)
+        return FfnParams(dense=0, expert=0, expert_biases=0, experts=0, shared=0, router=0, extra=group.extra_params)
     if group.kind == "dense":
         dense = mlp_params(hidden, group.intermediate, gated=group.gated, bias=group.bias)
-        return FfnParams(dense=dense, expert=0, experts=0, shared=0, router=0, extra=group.extra_params)
-    expert = mlp_params(group.expert_hidden or hidden, group.intermediate, gated=group.gated, bias=group.bias)
+        return FfnParams(
+            dense=dense, expert=0, expert_biases=0, experts=0, shared=0, router=0, extra=group.extra_params
+        )
+    width = group.expert_hidden or hidden
+    matrices = mlp_params(width, group.intermediate, gated=group.gated, bias=False)
+    expert = mlp_params(width, group.intermediate, gated=group.gated, bias=group.bias)
     return FfnParams(
         dense=0,
         expert=expert,
+        expert_biases=expert - matrices,
         experts=group.experts * expert,
         shared=mlp_params(hidden, group.shared_intermediate, gated=group.gated, bias=False),
         router=group.experts * (hidden + group.router_bias),
