@@ -1,0 +1,52 @@
+# What a person or a machine does with this project, each from a fresh clone.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+BIN := .venv/bin
+MANAGE := $(BIN)/python manage.py
+
+.PHONY: help start test lint types contracts migrations lock system-packages venv venv-dev
+
+help: ## List the targets.
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+start: venv ## Install what is missing, then run web and worker on HOST:PORT until Ctrl-C.
+	@exec $(MANAGE) serve --host "$(HOST)" --port "$(PORT)"
+
+test: system-packages venv-dev lint types contracts migrations ## Install what the tests need, then run every check.
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+lint:
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/deptry .
+
+types:
+	@$(BIN)/mypy manage.py gunicorn.conf.py planner catalog frontend tests
+
+contracts:
+	@$(BIN)/lint-imports
+
+migrations:
+	@$(MANAGE) makemigrations --check --dry-run
+	@EXTRA_APPS=django_migration_linter $(MANAGE) lintmigrations --no-cache
+
+lock: venv-dev ## Resolve requirements*.in into the hashed lock files.
+	@for name in requirements requirements-dev; do \
+		$(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 --no-emit-index-url $$name.in -o $$name.txt; \
+	done
+
+# A copy of the lock inside the environment says what is installed there: nothing is installed while they are the same.
+venv:
+	@cmp -s requirements.txt .venv/lock.txt || \
+		{ .ci/install-python-packages "$(PYTHON)" requirements.txt && cp requirements.txt .venv/lock.txt; }
+
+# The development lock holds the run-time lock's packages too.
+venv-dev:
+	@cmp -s requirements-dev.txt .venv/lock-dev.txt || \
+		{ .ci/install-python-packages "$(PYTHON)" requirements-dev.txt && \
+		cp requirements.txt .venv/lock.txt && cp requirements-dev.txt .venv/lock-dev.txt; }
+
+system-packages:
+	@.ci/install-system-packages

@@ -1,0 +1,1 @@
+"""The pure engine: values in, values out; stdlib and numpy only."""

@@ -1,0 +1,40 @@
+"""What every test shares."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from celery import current_app
+from django.test import override_settings
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep tests away from the cache, static files and message broker of the site in this checkout."""
+    scratch = Path(tempfile.mkdtemp(prefix="takar-test-"))
+    config.add_cleanup(lambda: _remove(scratch))
+    changed = override_settings(
+        CACHES={"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}},
+        STORAGES={
+            "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+            "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+        },
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+    )
+    changed.enable()
+    config.add_cleanup(changed.disable)
+    if current_app.conf.broker_url == "filesystem://":
+        current_app.conf.broker_transport_options = {
+            "data_folder_in": str(scratch / "broker"),
+            "data_folder_out": str(scratch / "broker"),
+            "control_folder": str(scratch / "broker-control"),
+            "polling_interval": 0.1,
+        }
+        (scratch / "broker").mkdir()
+
+
+def _remove(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
