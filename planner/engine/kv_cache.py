@@ -199,7 +199,7 @@ def kv_pages(
     """
     tp_, pp_ = _layouts(tp, pp)
     kinds = _layer_types(arch, allocator)
-    layers: list[Floats] = [np.ceil(sum(group.layers for group in groups) / pp_) for groups in kinds]
+    layers = [np.ceil(sum(group.layers for group in groups) / pp_) for groups in kinds]
     token_bytes = [layer_token_bytes(groups[0], kv_format, tp_) for groups in kinds]
     states = [_layer_state_bytes(groups[0]) / tp_ for groups in kinds]
     largest_token = np.maximum.reduce(token_bytes)
@@ -209,8 +209,9 @@ def kv_pages(
         needed = np.ceil(state / (block * largest_token)) * block
     block = np.where(largest_token > 0, np.maximum(block, np.nan_to_num(needed, posinf=0)), block)
     page = np.maximum(block * largest_token, state)
-    fewest, most = np.minimum.reduce(layers), np.maximum.reduce(layers)
-    group_layers: Floats = np.where(most < 1.25 * fewest, most, fewest)
+    fewest: Floats = np.minimum.reduce(layers)
+    most: Floats = np.maximum.reduce(layers)
+    group_layers = np.where(most < 1.25 * fewest, most, fewest)
     groups = tuple(
         KvGroup(
             kind=groups[0].kind,
