@@ -6,6 +6,8 @@ from pathlib import Path
 import environ
 from django.core.management.utils import get_random_secret_key
 
+from planner.logs import configure_logs
+
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.str("TAKAR_VAR_DIR", default=str(BASE_DIR / "var")))
@@ -122,6 +124,14 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=2)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE = {
+    "resend-lost-runs": {"task": "planner.resend_lost_runs", "schedule": 10.0, "options": {"expires": 10}},
+    "delete-old-runs": {"task": "planner.delete_old_runs", "schedule": 24 * 3600.0, "options": {"expires": 3600}},
+}
+# A worker that reports no progress for this long has lost its run to the others.
+RUN_LEASE_SECONDS = env.float("RUN_LEASE_SECONDS", default=30.0)
+RUN_MAX_ATTEMPTS = 3
+ANONYMOUS_RUN_DAYS = env.int("ANONYMOUS_RUN_DAYS", default=30)
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -161,3 +171,7 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": ["'none'"],
     },
 }
+
+LOGGING = configure_logs(
+    level=env.str("LOG_LEVEL", default="INFO"), log_format=env.str("LOG_FORMAT", default="console")
+)

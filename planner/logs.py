@@ -1,0 +1,55 @@
+"""Logs as one line an event: readable on a terminal, JSON for a collector."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+import structlog
+
+LogFormat = Literal["console", "json"]
+
+_SHARED_PROCESSORS: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def configure_logs(*, level: str, log_format: LogFormat) -> dict[str, Any]:
+    """Point structlog at the standard library and return the ``LOGGING`` setting that renders both alike."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED_PROCESSORS,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    renderers: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if log_format == "json":
+        renderers += [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    else:
+        renderers.append(structlog.dev.ConsoleRenderer(colors=False))
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "line": {
+                "()": structlog.stdlib.ProcessorFormatter,
+                "processors": renderers,
+                "foreign_pre_chain": _SHARED_PROCESSORS,
+            },
+        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            # Django's own handlers would print the same events again.
+            "django": {"handlers": [], "level": level, "propagate": True},
+            "django.server": {"handlers": [], "level": level, "propagate": True},
+            "celery": {"level": logging.getLevelName(max(logging.WARNING, logging.getLevelNamesMapping()[level]))},
+        },
+    }

@@ -1,0 +1,106 @@
+"""Starting, cancelling and rescuing jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+from celery import current_app
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from kombu.exceptions import OperationalError
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.models import Run, RunStatus, User
+from planner.services.run_kinds import RUN_KINDS
+
+logger = structlog.get_logger(__name__)
+
+EXECUTE_RUN_TASK = "planner.execute_run"
+RESEND_AFTER = timedelta(seconds=60)
+"""A queued run whose message is older than this is announced again: the message may be lost."""
+MOST_RESENT = 500
+
+
+def create_run(*, kind: str, params: Mapping[str, Any], owner: User | None = None) -> Run:
+    """Store a job and announce it to the workers once the transaction is committed.
+
+    Raises ``InvalidQuestion`` for an unknown kind or for parameters that can't be run.
+    """
+    run_kind = RUN_KINDS.get(kind)
+    if run_kind is None:
+        known = ", ".join(sorted(RUN_KINDS))
+        raise InvalidQuestion(
+            [FieldError(field="kind", value=kind, message="Unknown kind.", allowed=known, code="unknown_kind")]
+        )
+    run_kind.check(params)
+    run = Run.objects.create(kind=kind, params=dict(params), owner=owner)
+    transaction.on_commit(partial(announce_run, run_id=run.pk))
+    return run
+
+
+def announce_run(*, run_id: int) -> None:
+    """Tell the workers that a run waits for them.
+
+    A broker that can't be reached loses nothing: the row is announced again by ``resend_lost_runs``.
+    """
+    try:
+        current_app.send_task(EXECUTE_RUN_TASK, args=[run_id])
+    except (OperationalError, OSError) as error:
+        logger.warning("run not announced", run_id=run_id, error=str(error))
+        return
+    Run.objects.filter(pk=run_id).update(sent_at=Now())
+
+
+def cancel_run(*, run: Run) -> Run:
+    """Cancel a job: at once while no worker has it, else at its next progress report; a final one stays as it is."""
+    ownerless = Q(status=RunStatus.QUEUED) | Q(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
+    Run.objects.filter(ownerless, pk=run.pk).update(
+        status=RunStatus.CANCELLED, cancel_requested=True, finished_at=Now(), lease_token=None
+    )
+    Run.objects.filter(pk=run.pk, status=RunStatus.RUNNING).update(cancel_requested=True)
+    run.refresh_from_db()
+    return run
+
+
+def resend_lost_runs(*, queued_for: timedelta = RESEND_AFTER) -> int:
+    """Announce again what no worker holds; returns how many.
+
+    That is every run whose lease has expired, and every queued one last announced ``queued_for`` ago or earlier.
+    An announcement too many is harmless: the row can be claimed once only.
+    """
+    _close_expired_runs()
+    unheard = Q(sent_at__isnull=True) | Q(sent_at__lt=Now() - queued_for)
+    waiting = Q(status=RunStatus.QUEUED) & unheard
+    lost = Q(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
+    run_ids = list(Run.objects.filter(waiting | lost).order_by("created_at").values_list("pk", flat=True)[:MOST_RESENT])
+    for run_id in run_ids:
+        announce_run(run_id=run_id)
+    return len(run_ids)
+
+
+def _close_expired_runs() -> None:
+    """End the runs that must not be tried again."""
+    expired = Run.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
+    expired.filter(cancel_requested=True).update(status=RunStatus.CANCELLED, finished_at=Now(), lease_token=None)
+    expired.filter(attempts__gte=settings.RUN_MAX_ATTEMPTS).update(
+        status=RunStatus.FAILED,
+        finished_at=Now(),
+        lease_token=None,
+        error={
+            "code": "worker_lost",
+            "detail": f"{settings.RUN_MAX_ATTEMPTS} workers in a row stopped during this run.",
+        },
+    )
+
+
+def delete_old_runs() -> int:
+    """Delete anonymous runs whose time is over; returns how many rows went."""
+    limit = timedelta(days=settings.ANONYMOUS_RUN_DAYS)
+    deleted, _by_model = Run.objects.filter(owner__isnull=True, created_at__lt=Now() - limit).delete()
+    return deleted

@@ -1,0 +1,36 @@
+"""Celery entry points: each calls one service."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_ready
+
+from planner.services.run_execution import execute_run
+from planner.services.runs import EXECUTE_RUN_TASK, delete_old_runs, resend_lost_runs
+
+
+@shared_task(name=EXECUTE_RUN_TASK)
+def execute_run_task(run_id: int) -> None:
+    """Run one job."""
+    execute_run(run_id=run_id)
+
+
+@shared_task(name="planner.resend_lost_runs")
+def resend_lost_runs_task() -> None:
+    """Every few seconds: announce the runs that no worker holds."""
+    resend_lost_runs()
+
+
+@shared_task(name="planner.delete_old_runs")
+def delete_old_runs_task() -> None:
+    """Daily: delete anonymous runs whose time is over."""
+    delete_old_runs()
+
+
+@worker_ready.connect
+def announce_waiting_runs(**_: Any) -> None:
+    """A worker that starts asks for everything that waits: messages may have been lost while none ran."""
+    resend_lost_runs(queued_for=timedelta(0))
