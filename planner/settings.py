@@ -175,3 +175,35 @@ CONTENT_SECURITY_POLICY = {
 LOGGING = configure_logs(
     level=env.str("LOG_LEVEL", default="INFO"), log_format=env.str("LOG_FORMAT", default="console")
 )
+
+REST_FRAMEWORK = {
+    # Nobody logs in to the API yet, so a browser's session never acts through it.
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
+    "DEFAULT_PARSER_CLASSES": ["planner.api.negotiation.JsonBodyParser"],
+    "DEFAULT_RENDERER_CLASSES": ["planner.api.negotiation.ApiJsonRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "drf_standardized_errors.handler.exception_handler",
+    "DEFAULT_THROTTLE_RATES": {
+        "plan": env.str("API_PLAN_RATE", default="60/min"),
+        "read": env.str("API_READ_RATE", default="600/min"),
+        "run": env.str("API_RUN_RATE", default="20/min"),
+    },
+    # A client can write X-Forwarded-For itself: only the entries of our own proxies are believed.
+    "NUM_PROXIES": env.int("NUM_PROXIES", default=0),
+    "URL_FORMAT_OVERRIDE": None,
+    "UNAUTHENTICATED_USER": None,
+}
+DRF_STANDARDIZED_ERRORS = {
+    "EXCEPTION_HANDLER_CLASS": "planner.api.errors.ApiExceptionHandler",
+    "EXCEPTION_FORMATTER_CLASS": "planner.api.errors.ApiExceptionFormatter",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Takar API",
+    "DESCRIPTION": "Plans and prices GPU clusters for LLM inference and training, with the working shown.",
+    "VERSION": "1.0.0",
+    "LICENSE": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["planner.api.schema.add_components"],
+}

@@ -14,7 +14,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep tests away from the cache, static files and message broker of the site in this checkout."""
     scratch = Path(tempfile.mkdtemp(prefix="takar-test-"))
     config.add_cleanup(lambda: _remove(scratch))
+    (scratch / "static").mkdir()
     changed = override_settings(
+        STATIC_ROOT=str(scratch / "static"),
         CACHES={"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}},
         STORAGES={
             "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},

@@ -113,7 +113,8 @@ def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | 
     if isinstance(given, str):
         given = given.split(",")
     if not isinstance(given, list | tuple) or not all(isinstance(item, str) for item in given):
-        return FieldError(field=name, value=given, message="Not a list of texts.", allowed=", ".join(spec.choices))
+        allowed = ", ".join(spec.choices) or "a list of texts"
+        return FieldError(field=name, value=given, message="Not a list of texts.", allowed=allowed)
     items = tuple(dict.fromkeys(item.strip() for item in given if item.strip()))
     wrong = [item for item in items if spec.choices and item not in spec.choices]
     if wrong:
@@ -123,8 +124,25 @@ def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | 
     return items
 
 
+def allowed_range(spec: FieldSpec) -> str:
+    """The bounds of a number in words.
+
+    >>> allowed_range(FieldSpec(kind="integer", unit="tokens", minimum=1, maximum=10_000_000))
+    '1 to 10,000,000 tokens'
+    >>> allowed_range(FieldSpec(kind="number", unit="req/s", minimum=1e-6, maximum=1e17))
+    '1e-06 to 1e+17 req/s'
+    """
+    return f"{_bound(spec.minimum)} to {_bound(spec.maximum)} {spec.unit}".rstrip()
+
+
+def _bound(value: float | None) -> str:
+    if value is None:
+        return "any"
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:g}"
+
+
 def _parse_number(name: str, spec: FieldSpec, given: Any) -> float | int | FieldError:
-    allowed = f"{spec.minimum:g} to {spec.maximum:g} {spec.unit}"
+    allowed = allowed_range(spec)
     fault = FieldError(field=name, value=given, message="Not a number.", allowed=allowed)
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return fault

@@ -1,0 +1,73 @@
+"""What every endpoint shares: strict query parameters, rate headers, English."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import resolve
+from django.utils import translation
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
+
+from planner.api.exceptions import NoSuchPath
+from planner.api.throttles import ClientThrottle
+from planner.engine.errors import FieldError, InvalidQuestion
+
+
+class ApiView(APIView):
+    """The base of the API's views."""
+
+    query_parameters: tuple[str, ...] = ()
+    """The names a request may carry after the ``?``: any other is refused, for a typing slip in a filter must not
+    silently widen the answer."""
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        """The request's throttles, the same objects at each call: they remember what they counted."""
+        if not hasattr(self, "_throttles"):
+            self._throttles = super().get_throttles()
+        return self._throttles
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        # Programs read these answers: they don't change with Accept-Language.
+        translation.activate("en")
+        super().initial(request, *args, **kwargs)
+        unknown = [name for name in request.query_params if name not in self.query_parameters]
+        if unknown:
+            allowed = ", ".join(self.query_parameters) or "no query parameters"
+            raise InvalidQuestion(
+                [
+                    FieldError(
+                        field=name,
+                        value=request.query_params[name],
+                        message="Unknown query parameter.",
+                        allowed=allowed,
+                        code="unknown_field",
+                    )
+                    for name in unknown
+                ]
+            )
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        for throttle in self.get_throttles():
+            if isinstance(throttle, ClientThrottle):
+                for name, value in throttle.headers().items():
+                    response.headers[name] = value
+        return response
+
+
+class NotFoundView(ApiView):
+    """404 in the API's envelope, for every path below ``/api/`` that is none."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise NoSuchPath(request.path, _with_slash(request.path_info))
+
+
+def _with_slash(path: str) -> str | None:
+    """The path with the slash at its end that every address of the API has, where that is one of them."""
+    match = resolve(f"{path}/")
+    return None if getattr(match.func, "cls", None) is NotFoundView else f"{path}/"

@@ -1,0 +1,49 @@
+"""The API's own exceptions, each one HTTP status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rest_framework import exceptions, status
+
+from planner.engine.errors import FieldError
+from planner.services.json_input import MAX_BODY_BYTES
+
+
+class Rejected(exceptions.APIException):
+    """400 with what is wrong, field by field."""
+
+    status_code = status.HTTP_400_BAD_REQUEST
+
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        super().__init__("; ".join(error.message for error in errors))
+        self.errors = errors
+
+
+class TooLarge(exceptions.APIException):
+    """413: the body is longer than a question ever is."""
+
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_code = "too_large"
+
+    def __init__(self, length_bytes: int | None = None) -> None:
+        super().__init__("The body is too long.")
+        self.value = length_bytes
+        self.allowed = f"up to {MAX_BODY_BYTES} bytes"
+
+
+class NoSuchPath(exceptions.NotFound):
+    """404: the address is none of the API's; ``nearest`` is the one probably meant."""
+
+    def __init__(self, path: str, nearest: str | None) -> None:
+        super().__init__("No such path.")
+        self.value = path
+        self.allowed = nearest or "the paths listed at /api/schema/"
+
+
+class Unavailable(exceptions.APIException):
+    """503: try again later."""
+
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_code = "unavailable"
+    default_detail = "The service can't answer now."

@@ -1,0 +1,52 @@
+"""The parts of the OpenAPI document that many operations share."""
+
+from __future__ import annotations
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from planner.api.schema import ref
+
+_ERROR_WORDS = {
+    400: "What is wrong, field by field.",
+    404: "There is no such thing.",
+    409: "It contradicts what was done before.",
+    413: "The body is too long.",
+    415: "The body is not `application/json` in UTF-8.",
+    422: "It can't be done as things stand.",
+}
+_ALWAYS = {
+    405: "The address has no such method; `Allow` lists those it has.",
+    406: "Only `application/json` can be answered.",
+    429: "Too many calls: `Retry-After` says how many seconds to wait.",
+    503: "The service can't answer now.",
+}
+
+
+def _answer_header(name: str, words: str, kind: type = int) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=words, response=True)
+
+
+RATE_HEADERS = [
+    _answer_header("RateLimit-Limit", "Calls allowed in a window from one address."),
+    _answer_header("RateLimit-Remaining", "Calls left in the window."),
+    _answer_header("RateLimit-Reset", "Seconds until the oldest call leaves the window."),
+    OpenApiParameter(
+        "Retry-After",
+        OpenApiTypes.INT,
+        OpenApiParameter.HEADER,
+        description="Seconds to wait.",
+        response=[429],
+    ),
+]
+
+
+def answer(component: str | type, words: str) -> OpenApiResponse:
+    """An answer of one component; ``words`` say what it is."""
+    return OpenApiResponse(response=ref(component), description=words)
+
+
+def error_responses(*statuses: int) -> dict[int, OpenApiResponse]:
+    """The error answers of an operation: those of ``statuses``, and those that every operation may give."""
+    words = {status: _ERROR_WORDS[status] for status in statuses} | _ALWAYS
+    return {status: answer("ErrorEnvelope", words[status]) for status in sorted(words)}

@@ -1,0 +1,190 @@
+"""OpenAPI components, written from the types themselves: questions from their field specs, answers from the
+dataclasses, so that the document can't drift from the code."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.field_spec import FieldSpec, specs
+from planner.engine.workload import InferenceQuestion, TrainingQuestion
+
+Schema = dict[str, Any]
+
+MONEY: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?\d+(\.\d+)?$"}
+_QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
+_PLAIN: dict[Any, Schema] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    Decimal: MONEY,
+    date: {"type": "string", "format": "date"},
+    object: {},
+}
+
+ERROR_COMPONENTS: dict[str, Schema] = {
+    "Error": {
+        "type": "object",
+        "required": ["code", "detail", "attr", "value", "allowed"],
+        "properties": {
+            "code": {"type": "string", "description": "What kind of fault, for programs.", "example": "out_of_range"},
+            "detail": {"type": "string", "description": "What is wrong, for people.", "example": "Out of range."},
+            "attr": {
+                "type": "string",
+                "nullable": True,
+                "description": "The field at fault; null where it is the request as a whole.",
+                "example": "headroom",
+            },
+            "value": {"nullable": True, "description": "The value given, shortened where long.", "example": 2},
+            "allowed": {
+                "type": "string",
+                "nullable": True,
+                "description": "What would do.",
+                "example": "0 to 0.9 share",
+            },
+        },
+    },
+    "ErrorEnvelope": {
+        "type": "object",
+        "description": "Every answer from 400 on.",
+        "required": ["type", "errors"],
+        "properties": {
+            "type": {"type": "string", "enum": ["validation_error", "client_error", "server_error"]},
+            "errors": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Error"}},
+        },
+    },
+}
+
+
+def ref(component: str | type) -> Schema:
+    name = component if isinstance(component, str) else component.__name__
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def add_components(result: Schema, **_: Any) -> Schema:
+    """A drf-spectacular hook: puts the components that the views refer to into the document."""
+    schemas = result.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(ERROR_COMPONENTS)
+    for question in (InferenceQuestion, TrainingQuestion):
+        schemas[question.__name__] = question_schema(question)
+    for plan in (InferencePlan, TrainingPlan):
+        schemas.update(answer_schemas(plan))
+    result["components"]["schemas"] = dict(sorted(schemas.items()))
+    return result
+
+
+def question_schema(question_type: type) -> Schema:
+    """The object a plan is asked with: one member a field; null is the same as leaving it out."""
+    return {
+        "type": "object",
+        "description": inspect.getdoc(question_type) or "",
+        "additionalProperties": False,
+        "properties": {name: field_schema(spec, default) for name, (spec, default) in specs(question_type).items()},
+    }
+
+
+def field_schema(spec: FieldSpec, default: Any) -> Schema:
+    """One field of a question."""
+    schema: Schema = {"title": spec.label, "description": spec.help, "nullable": True}
+    if spec.unit:
+        schema["description"] = f"{spec.help} Unit: {spec.unit}."
+        schema["x-unit"] = spec.unit
+    match spec.kind:
+        case "number" | "integer":
+            schema |= {"type": spec.kind, "minimum": spec.minimum, "maximum": spec.maximum}
+        case "text":
+            schema |= {"type": "string", "maxLength": 200}
+        case "choice":
+            schema |= {"type": "string", "enum": [*spec.choices, None]}
+        case "choices":
+            item: Schema = {"type": "string", "enum": list(spec.choices)} if spec.choices else {"type": "string"}
+            schema |= {"type": "array", "items": item}
+        case "flag":
+            schema |= {"type": "boolean"}
+        case "config":
+            schema |= {"type": "object", "additionalProperties": True}
+    if default is not None:
+        schema["default"] = list(default) if isinstance(default, tuple) else default
+    return schema
+
+
+@cache
+def answer_schemas(answer_type: type) -> dict[str, Schema]:
+    """The components of an answer and of everything inside it, by name."""
+    found: dict[str, Schema] = {}
+    waiting = [answer_type]
+    while waiting:
+        cls = waiting.pop()
+        if cls.__name__ in found:
+            continue
+        found[cls.__name__] = _object_schema(cls, waiting)
+    return found
+
+
+def _object_schema(cls: type, waiting: list[type]) -> Schema:
+    hints, words = get_type_hints(cls), _field_words(cls)
+    properties: dict[str, Schema] = {}
+    for name, hint in hints.items():
+        if name == "question" and cls in _QUESTION_OF:
+            properties[name] = _described(ref(_QUESTION_OF[cls]), "The question as understood, defaults filled in.")
+        else:
+            properties[name] = _described(_type_schema(hint, waiting), words.get(name, ""))
+    return {
+        "type": "object",
+        "description": (inspect.getdoc(cls) or "").replace("``", "`"),
+        "required": list(hints),
+        "properties": properties,
+    }
+
+
+def _type_schema(hint: Any, waiting: list[type]) -> Schema:
+    """The schema of one annotation; dataclasses met on the way are put on ``waiting``."""
+    arguments = get_args(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        waiting.append(hint)
+        return ref(hint)
+    match get_origin(hint):
+        case None:
+            return dict(_PLAIN[hint])
+        case origin if origin is Literal:
+            return {"type": "string", "enum": list(arguments)}
+        case origin if origin in (tuple, list):
+            return {"type": "array", "items": _type_schema(arguments[0], waiting)}
+        case origin if origin is dict:
+            return {"type": "object", "additionalProperties": _type_schema(arguments[1], waiting)}
+        case origin if origin in (Union, UnionType):
+            (inner,) = (argument for argument in arguments if argument is not NoneType)
+            schema = _type_schema(inner, waiting)
+            return {"allOf": [schema], "nullable": True} if "$ref" in schema else {**schema, "nullable": True}
+        case _:
+            raise TypeError(f"No schema for {hint}")
+
+
+def _described(schema: Schema, words: str) -> Schema:
+    if not words:
+        return schema
+    # Beside a $ref every other key is ignored, so the words go around it.
+    return {"allOf": [schema], "description": words} if "$ref" in schema else {**schema, "description": words}
+
+
+def _field_words(cls: type) -> dict[str, str]:
+    """The text under each field of a class, by field."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    words: dict[str, str] = {}
+    name = ""
+    for statement in body.body if isinstance(body, ast.ClassDef) else []:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                pass
+            case ast.Expr(value=ast.Constant(value=str(text))) if name:
+                words[name] = inspect.cleandoc(text).replace("``", "`")
+    return words

@@ -1,0 +1,207 @@
+"""Questions as JSON: read strictly, so that a typing slip is an error and never a silent default.
+
+The form and the URL give texts; JSON has types. The REST API and ``manage.py plan`` read through here, so
+both refuse the same things: what JSON itself forbids (NaN, duplicate keys, half a surrogate pair), what can't
+be stored or computed with (NUL, numbers beyond a double, nesting bombs), and a field of the wrong JSON type.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.field_spec import FieldSpec, allowed_range, specs
+from planner.engine.workload import parse_question
+
+# A config.json with a long list of unquantized modules has some 300 kB.
+MAX_BODY_BYTES = 2**20
+MAX_DEPTH = 32
+MAX_ERRORS = 50
+# Longer integers are read as doubles, as most JSON readers do; the bounds of a field are far below.
+_MAX_EXACT_DIGITS = 19
+_BOM = b"\xef\xbb\xbf"
+
+Path = tuple[str | int, ...]
+
+
+def read_question(question_type: type[Any], data: bytes) -> dict[str, Any]:
+    """The raw question in ``data`` (one JSON object, UTF-8), every value of its field's JSON type.
+
+    Raises ``InvalidQuestion`` with every fault found.
+
+    >>> from planner.engine.workload import InferenceQuestion
+    >>> read_question(InferenceQuestion, b'{"model": "llama", "concurrency": 8}')
+    {'model': 'llama', 'concurrency': 8}
+    >>> read_question(InferenceQuestion, b'{"model": "llama", "concurrency": "8"}')
+    Traceback (most recent call last):
+    planner.engine.errors.InvalidQuestion: concurrency: Not a JSON number.
+    """
+    raw = read_object(data)
+    faults = _type_faults(question_type, raw)
+    if faults:
+        raise InvalidQuestion(_with_other_faults(question_type, raw, faults))
+    return raw
+
+
+def read_object(data: bytes) -> dict[str, Any]:
+    """The one JSON object in ``data``; raises ``InvalidQuestion`` where it isn't one, or holds what can't be used."""
+    document, repeated = _parse(_decode(data))
+    if not isinstance(document, dict):
+        raise _unreadable(f"The top level is {_json_type(document)}.", "one JSON object")
+    faults = [
+        FieldError(
+            field=_path_text((key,)), value=None, message="Given twice.", allowed="each key once", code="duplicate"
+        )
+        for key in repeated
+    ]
+    faults += _value_faults(document)
+    if faults:
+        raise InvalidQuestion(faults)
+    return document
+
+
+def _unreadable(message: str, allowed: str, value: object = None) -> InvalidQuestion:
+    return InvalidQuestion([FieldError(field="", value=value, message=message, allowed=allowed, code="parse_error")])
+
+
+def _decode(data: bytes) -> str:
+    if not data.strip():
+        raise _unreadable("The body is empty.", "one JSON object")
+    if len(data) > MAX_BODY_BYTES:
+        raise _unreadable("Too long.", f"up to {MAX_BODY_BYTES} bytes", len(data))
+    if data.startswith(_BOM):
+        raise _unreadable("Starts with a byte order mark.", "UTF-8 without a byte order mark")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"Not UTF-8 at byte {error.start}.", "UTF-8") from None
+
+
+def _parse(text: str) -> tuple[Any, list[str]]:
+    """The document, and the keys some object of it gives twice."""
+    repeated: list[str] = []
+
+    def pairs_to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            seen: set[str] = set()
+            repeated.extend(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        return members
+
+    def integer(digits: str) -> int | float:
+        return int(digits) if len(digits) <= _MAX_EXACT_DIGITS else float(digits)
+
+    try:
+        # NaN and Infinity, which JSON has not, become doubles here: the walk over the values then names their place.
+        document = json.loads(text, object_pairs_hook=pairs_to_object, parse_int=integer)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _unreadable(f"Not JSON: {error.msg} at {where}.", "one JSON object") from None
+    except RecursionError:
+        raise _unreadable("Nested too deeply.", f"up to {MAX_DEPTH} levels") from None
+    return document, list(dict.fromkeys(repeated))
+
+
+def _value_faults(document: dict[str, Any]) -> list[FieldError]:
+    """Faults of values that JSON's grammar allows but nothing can compute with or store."""
+    faults: list[FieldError] = []
+    # A list of open branches, not recursion: the depth is the sender's choice.
+    branches: list[tuple[Path, Any]] = [((), document)]
+    while branches and len(faults) < MAX_ERRORS:
+        path, branch = branches.pop()
+        if len(path) >= MAX_DEPTH:
+            raise _unreadable("Nested too deeply.", f"up to {MAX_DEPTH} levels")
+        for key, value in branch.items() if isinstance(branch, dict) else enumerate(branch):
+            if isinstance(key, str) and _unusable(key):
+                faults.append(_text_fault((*path, key), key))
+            if isinstance(value, dict | list):
+                branches.append(((*path, key), value))
+            elif isinstance(value, str) and _unusable(value):
+                faults.append(_text_fault((*path, key), value))
+            elif isinstance(value, float) and not math.isfinite(value):
+                faults.append(_not_finite((*path, key), value))
+    return faults
+
+
+def _not_finite(path: Path, value: float) -> FieldError:
+    return FieldError(
+        field=_path_text(path), value=str(value), message="Not a finite number.", allowed="a finite number"
+    )
+
+
+def _unusable(text: str) -> bool:
+    return "\x00" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text))
+
+
+def _text_fault(path: Path, text: str) -> FieldError:
+    fault = "Holds a NUL character." if "\x00" in text else "Holds half of a surrogate pair."
+    return FieldError(field=_path_text(path), value=ascii(text), message=fault, allowed="Unicode text without NUL")
+
+
+def _path_text(path: Path) -> str:
+    return ".".join(str(key) for key in path).encode("ascii", "backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def _json_type(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def _with_other_faults(question_type: type[Any], raw: Mapping[str, Any], faults: list[FieldError]) -> list[FieldError]:
+    """``faults`` after everything the question's own reader finds; one fault a field, the reader's first."""
+    try:
+        parse_question(question_type, raw)
+    except InvalidQuestion as invalid:
+        named = {error.field for error in invalid.errors}
+        return invalid.errors + [fault for fault in faults if fault.field not in named]
+    return faults
+
+
+def _type_faults(question_type: type, raw: Mapping[str, Any]) -> list[FieldError]:
+    faults = []
+    for name, (spec, _) in specs(question_type).items():
+        given = raw.get(name)
+        if given is not None and (expected := _expected_unless_met(spec, given)):
+            faults.append(
+                FieldError(field=name, value=given, message=f"Not {expected}.", allowed=_allowed(spec, expected))
+            )
+    return faults
+
+
+def _expected_unless_met(spec: FieldSpec, given: object) -> str:
+    """What the field wants, in words, where ``given`` is of another JSON type; else empty."""
+    match spec.kind:
+        case "number" | "integer":
+            return "" if isinstance(given, int | float) and not isinstance(given, bool) else "a JSON number"
+        case "flag":
+            return "" if isinstance(given, bool) else "true or false"
+        case "text":
+            return "" if isinstance(given, str) else "a text"
+        case "choice":
+            return "" if isinstance(given, str) and given else "a known choice"
+        case "choices":
+            if not isinstance(given, list) or not all(isinstance(item, str) and item.strip() for item in given):
+                return "a list of texts"
+            return "" if not spec.choices or set(given) <= set(spec.choices) else "a list of known choices"
+        case "config":
+            return "" if isinstance(given, dict) else "a JSON object"
+
+
+def _allowed(spec: FieldSpec, expected: str) -> str:
+    if spec.choices:
+        return ", ".join(spec.choices)
+    return allowed_range(spec) if spec.kind in ("number", "integer") else expected
