@@ -124,8 +124,13 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=2)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+RUN_RESEND_SECONDS = env.float("RUN_RESEND_SECONDS", default=10.0)
 CELERY_BEAT_SCHEDULE = {
-    "resend-lost-runs": {"task": "planner.resend_lost_runs", "schedule": 10.0, "options": {"expires": 10}},
+    "resend-lost-runs": {
+        "task": "planner.resend_lost_runs",
+        "schedule": RUN_RESEND_SECONDS,
+        "options": {"expires": RUN_RESEND_SECONDS},
+    },
     "delete-old-runs": {"task": "planner.delete_old_runs", "schedule": 24 * 3600.0, "options": {"expires": 3600}},
 }
 # A worker that reports no progress for this long has lost its run to the others.

@@ -1,0 +1,65 @@
+"""Real workers and schedulers on the database and broker of the running test."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from celery import current_app
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment in which another process sees what this test sees."""
+    facts = connection.settings_dict
+    if connection.vendor == "sqlite":
+        url = f"sqlite:///{facts['NAME']}"
+    else:
+        url = f"postgres://{facts['USER']}@{facts['HOST']}:{facts['PORT']}/{facts['NAME']}"
+    found = os.environ | {"DATABASE_URL": url, "RUN_LEASE_SECONDS": "2", "RUN_RESEND_SECONDS": "0.5"}
+    options = current_app.conf.broker_transport_options
+    if "data_folder_in" in options:
+        found["TAKAR_VAR_DIR"] = str(Path(options["data_folder_in"]).parent)
+    return found | more
+
+
+class LiveProcess:
+    """A Celery process in a session of its own, so that it can be killed with all its children."""
+
+    def __init__(self, *arguments: str, log: Path) -> None:
+        self.log = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "celery", "--quiet", "-A", "planner.celery", *arguments],
+                cwd=ROOT,
+                env=environment(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """SIGKILL, for all of it, at once: nobody gets to say goodbye."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        finally:
+            self._process.wait(10)
+
+
+def start_worker(folder: Path, *, processes: int = 1) -> LiveProcess:
+    """A worker that also knows the slow kind of job."""
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    include = ("-I", "tests.planner.slow_kind", "--concurrency", str(processes))
+    return LiveProcess("worker", *include, *quiet, log=folder / "worker.log")
+
+
+def start_beat(folder: Path) -> LiveProcess:
+    """A scheduler that looks for lost runs twice a second."""
+    return LiveProcess("beat", "--pidfile=", "--schedule", str(folder / "beat-schedule"), log=folder / "beat.log")

@@ -1,0 +1,101 @@
+"""Jobs in real worker processes, on whichever database and broker this test run is pointed at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.models import Run, RunStatus
+from planner.services.run_kinds import RUN_KINDS
+from planner.services.runs import announce_run, cancel_run, create_run
+from tests.planner.live_processes import LiveProcess, start_beat, start_worker
+from tests.planner.slow_kind import SLOW_KIND
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("live-jobs")]
+
+PATIENCE_S = 40.0
+
+
+@pytest.fixture(autouse=True)
+def _slow_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUN_KINDS, "count_slowly", SLOW_KIND)
+
+
+@pytest.fixture
+def processes() -> Iterator[list[LiveProcess]]:
+    started: list[LiveProcess] = []
+    yield started
+    for process in started:
+        process.kill()
+
+
+def _wait(run: Run, reached: Callable[[Run], bool], *, seen: list[Any] | None = None) -> Run:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        run.refresh_from_db()
+        if seen is not None:
+            seen.append((run.status, run.progress))
+        if reached(run):
+            return run
+        time.sleep(0.05)
+    pytest.fail(f"run is still {run.status} at {run.progress}, attempts {run.attempts}, error {run.error}")
+
+
+def test_a_worker_runs_a_job_and_shows_its_progress(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    processes.append(start_worker(tmp_path))
+    seen: list[tuple[str, float]] = []
+    run = create_run(kind="count_slowly", params={"steps": 16, "pause_s": 0.1})
+    _wait(run, lambda run: run.is_final, seen=seen)
+    assert (run.status, run.progress, run.attempts) == (RunStatus.SUCCEEDED, 1.0, 1)
+    assert (run.result or {})["steps"] == 16
+    shares = [share for _status, share in seen]
+    assert shares == sorted(shares)
+    assert len({share for share in shares if 0 < share < 1}) >= 3
+    assert [status for n, (status, _) in enumerate(seen) if n == 0 or status != seen[n - 1][0]] == [
+        "queued",
+        "running",
+        "succeeded",
+    ]
+
+
+def test_a_running_job_is_cancelled(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    processes.append(start_worker(tmp_path))
+    run = create_run(kind="count_slowly", params={"steps": 1000, "pause_s": 0.1})
+    _wait(run, lambda run: run.progress > 0)
+    asked_s = time.monotonic()
+    cancel_run(run=run)
+    _wait(run, lambda run: run.is_final)
+    assert run.status == RunStatus.CANCELLED
+    assert run.result is None
+    assert time.monotonic() - asked_s < 5
+
+
+def test_a_killed_workers_run_is_finished_by_another(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    first = start_worker(tmp_path)
+    processes += [first, start_beat(tmp_path)]
+    run = create_run(kind="count_slowly", params={"steps": 20, "pause_s": 0.1})
+    _wait(run, lambda run: run.progress >= 0.25)
+    lost_token = run.lease_token
+    first.kill()
+    processes.append(start_worker(tmp_path))
+    _wait(run, lambda run: run.attempts == 2)
+    assert run.lease_token != lost_token
+    _wait(run, lambda run: run.is_final)
+    assert (run.status, run.attempts, run.progress) == (RunStatus.SUCCEEDED, 2, 1.0)
+
+
+def test_no_run_is_done_twice_by_workers_that_are_told_of_it_three_times(
+    tmp_path: Path, processes: list[LiveProcess]
+) -> None:
+    processes += [start_worker(tmp_path, processes=2), start_worker(tmp_path, processes=2)]
+    runs = [create_run(kind="count_slowly", params={"steps": 2, "pause_s": 0.05}) for _ in range(12)]
+    for run in runs * 2:
+        announce_run(run_id=run.pk)
+    for run in runs:
+        _wait(run, lambda run: run.is_final)
+        assert (run.status, run.attempts) == (RunStatus.SUCCEEDED, 1)
+    assert Run.objects.filter(attempts__gt=1).count() == 0
