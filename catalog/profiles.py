@@ -13,8 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from planner.engine.collectives import CollectiveLaws, LinkLaw
 from planner.engine.kv_cache import Allocator
 from planner.engine.memory import ServingMemoryProfile
+from planner.engine.serving_calibration import CONSTANTS, EngineSettings, ServingProfiles
 from planner.engine.units import GIB, MIB
 
 DATA = Path(__file__).parent / "data"
@@ -75,4 +79,42 @@ def _profile(row: Mapping[str, Any]) -> ServingMemoryProfile:
         activation_in_budget=row["activation_in_budget"],
         logs_concurrency_tokens=row["logs_concurrency_tokens"],
         allocator=Allocator(**row["allocator"]),
+    )
+
+
+@cache
+def serving_profiles() -> ServingProfiles:
+    """Speed constants of every serving engine, and how collectives run on every kind of link."""
+    parsed = load_profile_file("serving_profiles.json")
+    return ServingProfiles(
+        base=parsed["base"],
+        factors={
+            tuple(level["attributes"]): {
+                tuple(row["key"]): np.array([row["log"].get(name, 0.0) for name in CONSTANTS])
+                for row in level["factors"]
+            }
+            for level in parsed["levels"]
+        },
+        collectives=_collective_laws(parsed["collectives"]),
+        engines={name: EngineSettings(**settings) for name, settings in parsed["engines"].items()},
+        fitted_on=parsed["fitted_on"],
+        as_of=parsed["as_of"],
+    )
+
+
+def _collective_laws(parsed: Mapping[str, Any]) -> CollectiveLaws:
+    links = {
+        name: LinkLaw(
+            ranks=tuple(law["ranks"]),
+            latency_s=tuple(us * 1e-6 for us in law["latency_us"]),
+            share=tuple(law["share"]),
+            source=law["source"],
+        )
+        for name, law in parsed["links"].items()
+    }
+    return CollectiveLaws(
+        links=links,
+        network_latency_s=parsed["network_latency_us"] * 1e-6,
+        network_share=parsed["network_share"],
+        point_to_point_latency_s=parsed["point_to_point_latency_us"] * 1e-6,
     )

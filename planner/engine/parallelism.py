@@ -1,0 +1,112 @@
+"""Which layouts a model can be split into, and why another one can't.
+
+Rules (as serving and training engines assert them): tensor-parallel ranks divide the attention heads; KV heads
+divide the ranks or the ranks the KV heads (then heads are replicated); they divide every MLP width, and what is
+left must be whole quantization blocks; expert-parallel ranks divide the experts; no more pipeline stages than
+layers.
+"""
+
+from __future__ import annotations
+
+from planner.engine.errors import FieldError
+from planner.engine.model_arch import AttentionGroup, ModelArch
+from planner.engine.quantization import WeightFormat, resolve_format
+
+LISTED_SIZES = 16
+"""Valid sizes an error lists at most."""
+
+
+def valid_tensor_parallel(arch: ModelArch, limit: int, weight_format: str | None = None) -> tuple[int, ...]:
+    """Tensor-parallel sizes up to ``limit`` that the heads allow and, given a format, the MLP widths too.
+
+    >>> from planner.engine.model_arch import AttentionGroup, FfnGroup, ModelArch
+    >>> qwen = ModelArch(name="q", hidden=3584, layers=28, vocab=152064,
+    ...     attention=(AttentionGroup(kind="full", layers=28, n_q=28, n_kv=4, head_dim=128),),
+    ...     ffn=(FfnGroup(kind="dense", layers=28, intermediate=18944),))
+    >>> valid_tensor_parallel(qwen, 64)
+    (1, 2, 4, 28)
+    """
+    return tuple(tp for tp in range(1, limit + 1) if not _tensor_faults(arch, tp, 1, weight_format))
+
+
+def valid_expert_parallel(arch: ModelArch, limit: int) -> tuple[int, ...]:
+    """Expert-parallel sizes up to ``limit``: divisors of every layer's expert count; only 1 without experts.
+
+    >>> from planner.engine.model_arch import FfnGroup, ModelArch
+    >>> moe = ModelArch(name="m", hidden=8, layers=1, vocab=8, attention=(),
+    ...     ffn=(FfnGroup(kind="moe", layers=1, intermediate=8, experts=256, top_k=8),))
+    >>> valid_expert_parallel(moe, 16)
+    (1, 2, 4, 8, 16)
+    """
+    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
+    if not experts:
+        return (1,)
+    return tuple(ep for ep in range(1, limit + 1) if all(count % ep == 0 for count in experts))
+
+
+def check_layout(
+    arch: ModelArch, *, tp: int, pp: int = 1, ep: int = 1, weight_format: str = "auto"
+) -> list[FieldError]:
+    """Every reason why the layout can't work, each with the sizes that can; empty where it works."""
+    errors = []
+    faults = _tensor_faults(arch, tp, ep, weight_format)
+    if faults:
+        valid = tuple(
+            size for size in range(1, 4 * max(tp, 8) + 1) if not _tensor_faults(arch, size, ep, weight_format)
+        )
+        errors.append(_error("tensor_parallel", tp, " ".join(faults), valid))
+    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
+    if ep > 1 and not experts:
+        errors.append(_error("expert_parallel", ep, "The model has no experts.", (1,)))
+    elif any(count % ep for count in experts):
+        message = f"{min(experts)} experts are not divisible by {ep}."
+        errors.append(_error("expert_parallel", ep, message, valid_expert_parallel(arch, max(experts))))
+    elif ep > 1 and ep % tp and tp % ep:
+        message = f"Expert groups of {ep} ranks don't align with tensor groups of {tp}."
+        errors.append(
+            _error("expert_parallel", ep, message, tuple(s for s in valid_expert_parallel(arch, 64) if s % tp == 0))
+        )
+    if pp > arch.layers:
+        message = f"{pp} stages for {arch.layers} layers."
+        errors.append(_error("pipeline_parallel", pp, message, tuple(range(1, arch.layers + 1))))
+    return errors
+
+
+def _error(field: str, value: int, message: str, valid: tuple[int, ...]) -> FieldError:
+    listed = ", ".join(str(size) for size in valid[:LISTED_SIZES])
+    more = ", ..." if len(valid) > LISTED_SIZES else ""
+    return FieldError(field=field, value=value, message=message, allowed=listed + more, code="invalid_layout")
+
+
+def _tensor_faults(arch: ModelArch, tp: int, ep: int, weight_format: str | None) -> list[str]:
+    """Why the model can't be split over ``tp`` ranks; widths are judged only where a format is given."""
+    faults = [fault for group in arch.attention for fault in _head_faults(group, tp)]
+    if weight_format is not None:
+        faults += _width_faults(arch, tp, ep, resolve_format(arch, weight_format))
+    return list(dict.fromkeys(faults))
+
+
+def _head_faults(group: AttentionGroup, tp: int) -> list[str]:
+    if group.n_q and group.n_q % tp:
+        return [f"{group.n_q} attention heads are not divisible by {tp}."]
+    if group.n_kv and group.n_kv % tp and tp % group.n_kv:
+        return [f"{group.n_kv} key-value heads can be neither split over nor repeated on {tp} ranks."]
+    return []
+
+
+def _width_faults(arch: ModelArch, tp: int, ep: int, weight_format: WeightFormat) -> list[str]:
+    faults = []
+    for group in arch.ffn:
+        widths = {group.shared_intermediate} if group.kind == "moe" else {group.intermediate}
+        if group.kind == "moe" and ep == 1:
+            widths.add(group.intermediate)
+        module = "experts" if group.kind == "moe" else "mlp"
+        block = weight_format.block if module in weight_format.modules else 0
+        for width in sorted(widths - {0}):
+            if width % tp:
+                faults.append(f"MLP width {width} is not divisible by {tp}.")
+            elif block and tp > 1 and (width // tp) % block:
+                faults.append(
+                    f"MLP width {width} / {tp} = {width // tp} is no multiple of the quantization block {block}."
+                )
+    return faults

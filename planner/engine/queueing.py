@@ -1,0 +1,59 @@
+"""Waiting times: textbook queues, in the forms the serving model needs, on numbers or arrays.
+
+Sources: Erlang (1917); Pollaczek-Khinchine; Allen-Cunneen for general arrivals; Sakasegawa (1977) for
+many servers without summation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def erlang_c(servers: int, offered: float) -> float:
+    """Probability that an arrival waits, Poisson arrivals at ``servers`` exponential servers.
+
+    ``offered`` is arrival rate x service time; 1 at or beyond saturation.
+
+    >>> round(erlang_c(10, 8.0), 4), round(erlang_c(3, 2.4), 3)
+    (0.4092, 0.647)
+    """
+    if offered >= servers:
+        return 1.0
+    blocking = 1.0
+    for count in range(1, servers + 1):
+        blocking = offered * blocking / (count + offered * blocking)
+    utilization = offered / servers
+    return blocking / (1.0 - utilization + utilization * blocking)
+
+
+def single_server_wait(rate: Any, service_s: Any, arrival_cv2: Any = 1.0, service_cv2: Any = 0.0) -> Any:
+    """Mean wait at one server: ``rho S / (1 - rho) x (Ca^2 + Cs^2) / 2``; infinite at saturation.
+
+    With Poisson arrivals and fixed service (M/D/1) 0.1 s at 8/s:
+
+    >>> float(round(0.1 + single_server_wait(8.0, 0.1), 3))
+    0.3
+    """
+    load = np.minimum(rate * service_s, 1.0)
+    with np.errstate(divide="ignore"):
+        return load * service_s / (1.0 - load) * (arrival_cv2 + service_cv2) / 2.0
+
+
+def many_server_wait(utilization: Any, service_s: Any, servers: Any, arrival_cv2: Any, service_cv2: Any) -> Any:
+    """Mean wait for one of ``servers``: Sakasegawa's ``rho^(sqrt(2(c+1))-1) / (c (1-rho))`` x S.
+
+    >>> float(round(many_server_wait(0.8, 1.0, 10, 1.0, 1.0), 2))
+    0.22
+    """
+    load = np.clip(utilization, 0.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wait = load ** (np.sqrt(2.0 * (servers + 1.0)) - 1.0) / (servers * (1.0 - load))
+    return wait * service_s * (arrival_cv2 + service_cv2) / 2.0
+
+
+def exponential_quantile(mean: Any, probability_positive: Any, quantile: float) -> Any:
+    """Quantile of a wait that is 0, or else exponential: ``mean`` over all, ``probability_positive`` above 0."""
+    above = np.maximum(probability_positive, 1e-12)
+    return np.maximum(mean / above * np.log(np.maximum(above / (1.0 - quantile), 1.0)), 0.0)

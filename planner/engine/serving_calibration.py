@@ -1,0 +1,120 @@
+"""Constants of serving engines, fitted on measurements and shrunk towards what is common.
+
+Each constant is the product of a base and of factors, one for each level of a hierarchy (engine, engine and
+date, chip, precision, kind of model, and combinations). A factor is fitted only as far from 1 as the cases of
+its level carry; a combination never measured has none, so a candidate falls back to its parents by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.collectives import CollectiveLaws
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CONSTANTS: Final = (
+    "weight_bandwidth",
+    "gemm_compute",
+    "gemm_tile_tokens",
+    "kv_bandwidth",
+    "attention_compute",
+    "expert_bandwidth",
+    "expert_compute",
+    "expert_tile_tokens",
+    "layer_s",
+    "expert_layer_s",
+    "step_s",
+    "sequence_s",
+    "prefill_launch_s",
+    "collective_latency",
+    "collective_bandwidth",
+    "request_s",
+    "cohort",
+    "drain",
+)
+"""Shares of datasheet peaks (``*_bandwidth``, ``*_compute``), seconds (``*_s``), and factors."""
+
+SHARES: Final = frozenset(
+    {"weight_bandwidth", "gemm_compute", "kv_bandwidth", "attention_compute", "expert_bandwidth", "expert_compute"}
+)
+
+ATTRIBUTES: Final = ("engine", "era", "chip", "form", "format", "kind", "tp", "mode")
+"""What a candidate is keyed by. ``era`` is the half-year of the engine's release, ``chip`` the accelerator's
+generation and compute capability, ``form`` its form factor, ``tp`` the ranks of its tensor-parallel group."""
+
+Level = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingProfiles:
+    """Fitted constants and engine settings, as values; loaded from the catalog's data."""
+
+    base: Mapping[str, float]
+    """Value of each of ``CONSTANTS`` before any factor."""
+    factors: Mapping[Level, Mapping[tuple[str, ...], FloatArray]]
+    """Level -> attribute values -> natural logarithm of the factor of each constant, in order."""
+    collectives: CollectiveLaws
+    engines: Mapping[str, EngineSettings]
+    fitted_on: str = ""
+    as_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """What an engine does when it is not told otherwise."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    memory_utilization: float
+    source: str = field(default="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Attribute values of candidates: one integer array each, indexing its vocabulary."""
+
+    codes: Mapping[str, IntArray]
+    vocabularies: Mapping[str, Sequence[str]]
+
+    @property
+    def size(self) -> int:
+        return len(next(iter(self.codes.values())))
+
+
+def distinct(keys: Keys) -> tuple[list[dict[str, str]], IntArray]:
+    """The distinct attribute combinations among candidates, and which of them each candidate has."""
+    mixed = np.zeros(keys.size, dtype=np.int64)
+    for name in ATTRIBUTES:
+        mixed = mixed * len(keys.vocabularies[name]) + keys.codes[name]
+    _, first, inverse = np.unique(mixed, return_index=True, return_inverse=True)
+    combinations = [
+        {name: keys.vocabularies[name][keys.codes[name][row]] for name in ATTRIBUTES} for row in first.tolist()
+    ]
+    return combinations, inverse
+
+
+def resolve_constants(profiles: ServingProfiles, keys: Keys) -> dict[str, FloatArray]:
+    """The value of every constant for each candidate: base x product of its levels' factors.
+
+    Shares of a datasheet peak are held at or below 1, whatever the factors multiply to.
+    """
+    combinations, inverse = distinct(keys)
+    logs = np.tile(np.log([profiles.base[name] for name in CONSTANTS]), (len(combinations), 1))
+    for row, attributes in enumerate(combinations):
+        for level, factors in profiles.factors.items():
+            found = factors.get(tuple(attributes[name] for name in level))
+            if found is not None:
+                logs[row] += found
+    values = np.exp(logs)
+    constants = {}
+    for column, name in enumerate(CONSTANTS):
+        column_values = np.minimum(values[:, column], 1.0) if name in SHARES else values[:, column]
+        constants[name] = column_values[inverse]
+    return constants

@@ -1,0 +1,141 @@
+"""The time of one engine iteration: the one formula behind the closed form, the simulator and the search.
+
+An iteration decodes one token for each of ``decode_sequences`` and advances ``prefill_tokens`` of prompts.
+All its constants are seconds (a stream of bytes over a bandwidth, a FLOP count over a rate), held in
+``StepCoefficients``: arrays over candidates, or scalars, which compiled callers pass as the same tuple.
+Plain arithmetic only, so that the same source runs on numpy arrays and on compiled scalars.
+
+    t = gemm + experts + decode attention + prefill attention + collectives + layers + step + sequences
+
+    gemm      (w^4 + (x (m + tile))^4)^(1/4): weights streamed once, or FLOPs, whichever is longer
+    experts   the same with the covered share 1 - (1 - k/E)^m of the expert weights
+    attention KV bytes of every running sequence; FLOPs of every prefilled token
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+TERMS = (
+    "gemm",
+    "experts",
+    "attention_decode",
+    "attention_prefill",
+    "collectives",
+    "layers",
+    "prefill_launch",
+    "step",
+    "sequences",
+)
+
+
+class StepCoefficients(NamedTuple):
+    """Seconds per unit of work of one candidate, or arrays of them over candidates."""
+
+    pipeline: Any
+    """Pipeline stages: so many micro-batches share the running sequences."""
+    attention_ranks: Any
+    """Attention data-parallel ranks: each runs its share of the sequences."""
+    dense_weights_s: Any
+    """Stream every non-expert weight of one rank once."""
+    dense_token_s: Any
+    """Non-expert FLOPs of one token on one rank."""
+    head_token_s: Any
+    """Output-head FLOPs of one sampled token on one rank."""
+    dense_tile_tokens: Any
+    """Tokens a GEMM pays for beyond those it has (tiles and waves)."""
+    expert_weights_s: Any
+    """Stream every routed expert of one rank once."""
+    expert_token_s: Any
+    """Routed-expert FLOPs of one token on one rank."""
+    expert_tile_tokens: Any
+    """Extra tokens' worth of work once all experts are touched (grouped-GEMM padding)."""
+    expert_miss_log: Any
+    """log(1 - top_k / experts); 0 without experts."""
+    context_token_s: Any
+    """Read one context token of KV in every full-attention layer."""
+    window_token_s: Any
+    """The same for layers that look at no more than ``window_tokens``."""
+    window_tokens: Any
+    state_s: Any
+    """Read and write one sequence's recurrent state."""
+    pair_s: Any
+    """Attend one prefilled token to one earlier token, full-attention layers."""
+    window_pair_s: Any
+    collective_s: Any
+    """Latency of all collectives of one iteration."""
+    collective_token_s: Any
+    """Bytes of all collectives for one token."""
+    layers_s: Any
+    """Kernel launches and small kernels of every layer."""
+    prefill_launch_s: Any
+    """Extra of an iteration that holds prompt tokens (no captured graph, routing)."""
+    step_s: Any
+    """Scheduler, sampling and host work of one iteration."""
+    sequence_s: Any
+    """Host and sampling work for one running sequence."""
+
+
+def step_terms(
+    c: StepCoefficients,
+    decode_sequences: Any,
+    decode_context_tokens: Any,
+    prefill_tokens: Any,
+    prefill_pairs: Any,
+) -> tuple[Any, ...]:
+    """Seconds of each part of one iteration, in the order of ``TERMS``; the parts sum to its time.
+
+    ``decode_context_tokens`` is the sum of the running sequences' context lengths and ``prefill_pairs``
+    the sum over prompt tokens of the tokens each attends to, both over the whole replica.
+    """
+    share = 1.0 / (c.pipeline * c.attention_ranks)
+    tokens = decode_sequences + prefill_tokens
+    rank_tokens = tokens * share
+    sequences = decode_sequences * share
+    dense_work = c.dense_token_s * (rank_tokens + c.dense_tile_tokens) + c.head_token_s * sequences
+    gemm = _longer(c.dense_weights_s, dense_work)
+    stage_tokens = tokens / c.pipeline
+    covered = 1.0 - np.exp(c.expert_miss_log * stage_tokens)
+    expert_work = c.expert_token_s * (stage_tokens + c.expert_tile_tokens * covered)
+    experts = _longer(c.expert_weights_s * covered, expert_work)
+    windowed = np.minimum(decode_context_tokens, decode_sequences * c.window_tokens)
+    decode = (decode_context_tokens * c.context_token_s + windowed * c.window_token_s) * share + sequences * c.state_s
+    window_pairs = np.minimum(prefill_pairs, prefill_tokens * c.window_tokens)
+    prefill = (prefill_pairs * c.pair_s + window_pairs * c.window_pair_s) * share
+    collectives = c.collective_s + c.collective_token_s * rank_tokens
+    launch = c.prefill_launch_s * np.minimum(prefill_tokens, 1.0)
+    per_sequence = c.sequence_s * decode_sequences
+    layers, step = c.layers_s + 0.0 * gemm, c.step_s + 0.0 * gemm
+    return (gemm, experts, decode, prefill, collectives, layers, launch, step, per_sequence)
+
+
+def step_time(
+    c: StepCoefficients,
+    decode_sequences: Any,
+    decode_context_tokens: Any,
+    prefill_tokens: Any,
+    prefill_pairs: Any,
+) -> Any:
+    """Seconds of one iteration: the sum of ``step_terms``.
+
+    >>> zero = StepCoefficients(*[0.0] * len(StepCoefficients._fields))
+    >>> c = zero._replace(pipeline=1.0, attention_ranks=1.0, dense_weights_s=0.006, context_token_s=4e-8, step_s=4e-4)
+    >>> float(round(step_time(c, 1.0, 8192.0, 0.0, 0.0), 6))
+    0.006728
+    """
+    terms = step_terms(c, decode_sequences, decode_context_tokens, prefill_tokens, prefill_pairs)
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _longer(a: Any, b: Any) -> Any:
+    """A smooth maximum, the 4-norm: memory and compute overlap, except near the ridge."""
+    a2, b2 = a * a, b * b
+    return np.sqrt(np.sqrt(a2 * a2 + b2 * b2))

@@ -1,0 +1,150 @@
+"""Steady state of continuous batching: laws, limits, regimes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.profiles import serving_profiles
+from planner.engine.serving import LIMITS, AdmissionLimits, ServingLoad, capacity_within_slo, steady_state
+from planner.engine.serving_candidates import build_coefficients
+from planner.engine.step_time import step_terms, step_time
+from tests.engine.serving_cases import LLAMA_8B, QWEN_30B_A3B, accelerator, candidates
+
+LIMITS_8B = AdmissionLimits(kv_sequences=300.0, max_num_seqs=256.0, max_num_batched_tokens=8192.0)
+MODELS = st.sampled_from([LLAMA_8B, QWEN_30B_A3B])
+LENGTHS = st.tuples(st.integers(16, 16000), st.integers(2, 4000))
+WORK = st.tuples(st.floats(0, 512), st.floats(1, 32000), st.floats(0, 8192))
+
+
+def closed(isl, osl, clients):
+    return ServingLoad(kind="closed", input_tokens=float(isl), output_tokens=float(osl), concurrency=float(clients))
+
+
+def opened(isl, osl, rate):
+    return ServingLoad(kind="open", input_tokens=float(isl), output_tokens=float(osl), requests_s=rate)
+
+
+@given(MODELS, WORK, st.sampled_from([1, 2, 4]))
+def test_terms_sum_to_the_step_time(arch, work, tp):
+    sequences, context, prefill = work
+    c = build_coefficients(arch, candidates((tp,)), serving_profiles()).step
+    state = (sequences, sequences * context, prefill, prefill * context / 2)
+    assert step_time(c, *state)[0] == pytest.approx(sum(float(t[0]) for t in step_terms(c, *state)), rel=1e-12)
+
+
+@given(MODELS, WORK, st.floats(1.01, 4))
+def test_more_bandwidth_or_flops_or_link_is_never_slower(arch, work, factor):
+    sequences, context, prefill = work
+    faster = {
+        "bandwidth": accelerator(memory_bandwidth_bytes_s=3.35e12 * factor),
+        "flops": accelerator(peak_flops={name: peak * factor for name, peak in accelerator().peak_flops.items()}),
+    }
+    cards = candidates((2, 2, 2), accelerators=(accelerator(), *faster.values()))
+    times = step_time(
+        build_coefficients(arch, cards, serving_profiles()).step,
+        sequences,
+        sequences * context,
+        prefill,
+        prefill * context,
+    )
+    assert times[1] <= times[0]
+    assert times[2] <= times[0]
+    links = candidates((4, 4))
+    links.topology.link_bytes_s[1] *= factor
+    with_link = step_time(build_coefficients(arch, links, serving_profiles()).step, sequences, 0.0, prefill, 0.0)
+    assert with_link[1] <= with_link[0]
+
+
+@given(LENGTHS, st.integers(1, 256), st.integers(1, 256))
+def test_more_clients_never_lower_latency_and_throughput_never_falls(lengths, fewer, more):
+    fewer, more = sorted((fewer, more))
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    low = steady_state(c, closed(*lengths, fewer), LIMITS_8B)
+    high = steady_state(c, closed(*lengths, more), LIMITS_8B)
+    assert high.tpot_s["mean"][0] >= low.tpot_s["mean"][0] * (1 - 1e-3)
+    assert high.ttft_s["mean"][0] >= low.ttft_s["mean"][0] * (1 - 1e-3)
+    # Running sequences take room in the token budget, so a hair is lost where prompts are all the work.
+    assert high.output_tok_s[0] >= low.output_tok_s[0] * 0.98
+
+
+@given(LENGTHS, st.floats(0.01, 0.95), st.floats(0.01, 0.95))
+def test_more_load_never_lowers_latency(lengths, less, more):
+    less, more = sorted((less, more))
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    capacity = float(steady_state(c, opened(*lengths, 1e-6), LIMITS_8B).capacity_requests_s[0])
+    low = steady_state(c, opened(*lengths, less * capacity), LIMITS_8B)
+    high = steady_state(c, opened(*lengths, more * capacity), LIMITS_8B)
+    for name in ("mean", "p95"):
+        assert high.tpot_s[name][0] >= low.tpot_s[name][0] * (1 - 1e-3)
+        assert high.ttft_s[name][0] >= low.ttft_s[name][0] * (1 - 1e-3)
+
+
+@given(LENGTHS, st.integers(1, 4000))
+def test_closed_loop_obeys_littles_law(lengths, clients):
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    c = replace(c, request_s=np.zeros(1), drain=np.ones(1))
+    estimate = steady_state(c, closed(*lengths, clients), LIMITS_8B)
+    residence = estimate.ttft_s["mean"][0] + estimate.tpot_s["mean"][0] * (lengths[1] - 1)
+    assert estimate.requests_s[0] * residence == pytest.approx(clients, rel=0.01)
+
+
+@given(LENGTHS, st.integers(1, 256))
+def test_throughput_stays_below_the_roofline(lengths, clients):
+    isl, osl = lengths
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    estimate = steady_state(c, closed(isl, osl, clients), LIMITS_8B)
+    weights_s = (8.03e9 - 128256 * 4096) * 2 / 3.35e12
+    compute_s = 2 * 7.5e9 * (isl + osl) / 989e12
+    assert estimate.requests_s[0] <= min(clients / (weights_s * osl), 1 / compute_s)
+
+
+def test_saturation_is_a_cliff():
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    limits = AdmissionLimits(kv_sequences=50.0, max_num_seqs=256.0, max_num_batched_tokens=8192.0)
+    within, beyond = (steady_state(c, closed(5000, 500, clients), limits) for clients in (50, 250))
+    assert beyond.ttft_s["mean"][0] > 20 * within.ttft_s["mean"][0]
+    assert beyond.tpot_s["mean"][0] == pytest.approx(within.tpot_s["mean"][0], rel=0.05)
+    assert beyond.output_tok_s[0] == pytest.approx(within.output_tok_s[0], rel=0.05)
+    assert LIMITS[beyond.limit[0]] == "kv_memory"
+
+
+def test_an_open_loop_beyond_capacity_never_settles():
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    capacity = float(steady_state(c, opened(1000, 250, 1e-6), LIMITS_8B).capacity_requests_s[0])
+    estimate = steady_state(c, opened(1000, 250, 1.2 * capacity), LIMITS_8B)
+    assert np.isinf(estimate.ttft_s["p95"][0])
+    assert LIMITS[estimate.limit[0]] == "saturated"
+    assert estimate.utilization[0] == pytest.approx(1.2)
+
+
+def test_capacity_within_slo_meets_the_limits_and_not_much_less():
+    c = build_coefficients(LLAMA_8B, candidates((1, 2, 4)), serving_profiles())
+    load = opened(1000, 250, 0.0)
+    rate = capacity_within_slo(c, load, LIMITS_8B, ttft_s=0.5, tpot_s=0.02, percentile="p95")
+    assert (rate > 0).all()
+    at = steady_state(c, replace(load, requests_s=rate), LIMITS_8B)
+    beyond = steady_state(c, replace(load, requests_s=rate * 1.05), LIMITS_8B)
+    assert (at.ttft_s["p95"] <= 0.5).all()
+    assert (at.tpot_s["p95"] <= 0.02).all()
+    assert ((beyond.ttft_s["p95"] > 0.5) | (beyond.tpot_s["p95"] > 0.02)).all()
+
+
+def test_tensor_parallelism_over_pcie_gets_worse_when_the_batch_grows():
+    nvlink = build_coefficients(LLAMA_8B, candidates((1, 8)), serving_profiles()).step
+    pcie = build_coefficients(LLAMA_8B, candidates((1, 8), link="pcie"), serving_profiles()).step
+    prefill = (0.0, 0.0, 8192.0, 8192.0 * 512)
+    assert step_time(nvlink, *prefill)[1] < step_time(nvlink, *prefill)[0] / 3
+    assert step_time(pcie, *prefill)[1] > step_time(pcie, *prefill)[0]
+
+
+@settings(max_examples=20)
+@given(st.floats(0, 0.9))
+def test_a_prefix_cache_hit_never_slows(hit):
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    without = steady_state(c, closed(4000, 100, 32), LIMITS_8B)
+    cached = steady_state(c, replace(closed(4000, 100, 32), prefix_cache_hit=hit), LIMITS_8B)
+    assert cached.ttft_s["mean"][0] <= without.ttft_s["mean"][0] * (1 + 1e-9)
+    assert cached.output_tok_s[0] >= without.output_tok_s[0] * (1 - 1e-9)
