@@ -1,6 +1,8 @@
 """Models, accelerators and candidates for the serving tests."""
 
+from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +29,8 @@ QWEN_30B_A3B = ModelArch(
 )
 
 
-def accelerator(**changes):
-    values = {
+def accelerator(**changes: Any) -> Accelerator:
+    values: dict[str, Any] = {
         "key": "hopper",
         "name": "Hopper",
         "vendor": "NVIDIA",
@@ -51,7 +53,16 @@ def accelerator(**changes):
     return Accelerator(**(values | changes))
 
 
-def candidates(tp=(1,), *, pp=1, ep=1, accelerators=None, weight_format="bf16", kv_format="bf16", link="nvlink"):
+def candidates(
+    tp: Sequence[int] = (1,),
+    *,
+    pp: int = 1,
+    ep: int = 1,
+    accelerators: Sequence[Accelerator] | None = None,
+    weight_format: str = "bf16",
+    kv_format: str = "bf16",
+    link: str = "nvlink",
+) -> ServingCandidates:
     n = len(tp)
     accelerators = accelerators or (accelerator(),) * n
     link_bytes_s = {"nvlink": 450e9, "pcie": 32e9}[link]

@@ -6,7 +6,15 @@ from planner.engine.model_arch import AttentionGroup, FfnGroup, ModelArch
 from planner.engine.parallelism import check_layout, valid_expert_parallel, valid_tensor_parallel
 
 
-def arch(n_q, n_kv, *, intermediate=16384, layers=32, experts=0, native_format="bf16"):
+def arch(
+    n_q: int,
+    n_kv: int,
+    *,
+    intermediate: int = 16384,
+    layers: int = 32,
+    experts: int = 0,
+    native_format: str = "bf16",
+) -> ModelArch:
     ffn = (
         FfnGroup(kind="moe", layers=layers, intermediate=intermediate, experts=experts, top_k=8)
         if experts
