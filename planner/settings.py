@@ -197,7 +197,6 @@ REST_FRAMEWORK = {
     # A client can write X-Forwarded-For itself: only the entries of our own proxies are believed.
     "NUM_PROXIES": env.int("NUM_PROXIES", default=0),
     "URL_FORMAT_OVERRIDE": None,
-    "UNAUTHENTICATED_USER": None,
 }
 DRF_STANDARDIZED_ERRORS = {
     "EXCEPTION_HANDLER_CLASS": "planner.api.errors.ApiExceptionHandler",
