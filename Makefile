@@ -21,6 +21,9 @@ lint:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/deptry .
+	@$(BIN)/yamllint --strict .
+	@$(BIN)/hadolint --failure-threshold info Dockerfile
+	@$(BIN)/shellcheck .ci/run .ci/install-python-packages .ci/install-system-packages
 
 types:
 	@$(BIN)/mypy manage.py gunicorn.conf.py planner catalog frontend tests

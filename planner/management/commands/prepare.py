@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,15 @@ class Command(BaseCommand):
     help = "Migrate, load the catalog and collect static files, skipping what is up to date."
     requires_system_checks = []
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--no-static", action="store_true", help="The static files are collected already.")
+
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         call_command("createcachetable", verbosity=0)
         call_command("load_catalog", verbosity=options["verbosity"])
-        self._collect_static()
+        if not options["no_static"]:
+            self._collect_static()
 
     def _collect_static(self) -> None:
         # Compressing takes seconds, so it is done only when a source file has changed.
