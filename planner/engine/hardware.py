@@ -33,6 +33,7 @@ class Accelerator:
     peak_flops: Mapping[str, float]
     """Dense FLOP/s by format: fp32, tf32, bf16, fp16, fp8, int8, fp6, fp4. A missing key: no such path."""
     link: str
+    """Scale-up link as an ``IntraNodeLink``: nvlink, nvlink_bridge, xgmi, ici, neuronlink or none."""
     link_bytes_s: float
     """Scale-up link, one direction, all links of one accelerator together; 0 where there is none."""
     scaleup_domain_gpus: int
@@ -44,6 +45,8 @@ class Accelerator:
     confidence: str
     source: str
     as_of: date
+    link_name: str = ""
+    """The link's own name, e.g. ``NVLink4``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
