@@ -20,6 +20,7 @@ from planner.engine.kv_cache import Allocator
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.serving_calibration import CONSTANTS, EngineSettings, ServingProfiles
 from planner.engine.units import GIB, MIB
+from planner.engine.weight_sharding import NO_PADDING, ExpertPadding
 
 DATA = Path(__file__).parent / "data"
 
@@ -38,7 +39,8 @@ def version_key(version: str) -> tuple[int, ...]:
     >>> version_key("0.11.0rc2") > version_key("0.9")
     True
     """
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    found = re.search(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
 @cache
@@ -52,14 +54,58 @@ def serving_memory_profile(
     rows = [row for row in load_profile_file("serving_memory_profiles.json")["profiles"] if row["engine"] == engine]
     if not rows:
         raise KeyError(engine)
-    rows.sort(key=lambda row: row["date"])
+    return _profile(_as_of(rows, version, date))
+
+
+def _as_of(rows: list[Mapping[str, Any]], version: str | None, date: str | None) -> Mapping[str, Any]:
+    """The newest row that a version, or else a date, had reached; the oldest where none had."""
+    ordered = sorted(rows, key=lambda row: str(row["date"]))
     if version:
-        known = [row for row in rows if version_key(row["version"]) <= version_key(version)]
+        ordered_known = [row for row in ordered if version_key(row["version"]) <= version_key(version)]
     elif date:
-        known = [row for row in rows if row["date"] <= date]
+        ordered_known = [row for row in ordered if row["date"] <= date]
     else:
-        known = rows
-    return _profile(known[-1] if known else rows[0])
+        ordered_known = ordered
+    return ordered_known[-1] if ordered_known else ordered[0]
+
+
+def expert_padding(
+    engine: str, weight_format: str, *, version: str | None = None, date: str | None = None
+) -> ExpertPadding:
+    """How an engine's loader pads expert matrices of a format; no padding where nothing is recorded."""
+    rows = [
+        row
+        for row in load_profile_file("serving_memory_profiles.json")["expert_padding"]
+        if row["engine"] == engine and row["weight_format"] == weight_format
+    ]
+    if not rows:
+        return NO_PADDING
+    row = _as_of(rows, version, date)
+    return ExpertPadding(hidden_multiple=row["hidden_multiple"], intermediate_multiple=row["intermediate_multiple"])
+
+
+def scheduler_defaults(
+    engine: str,
+    *,
+    version: str | None = None,
+    date: str | None = None,
+    gpu: str = "",
+    memory_gib: float | None = None,
+    max_model_len: int = 0,
+) -> tuple[int, int]:
+    """An engine's default (max_num_seqs, max_num_batched_tokens) for a GPU by name and memory.
+
+    Old versions without chunked prefill batch at least one whole prompt.
+    """
+    rows = [row for row in load_profile_file("serving_memory_profiles.json")["scheduler"] if row["engine"] == engine]
+    row = _as_of(rows, version, date)
+    large = memory_gib is None or memory_gib >= row["large_memory_gib"]
+    excluded = any(name.lower() in gpu.lower() for name in row["large_excludes"])
+    sizes = row["large"] if large and not excluded else row["small"]
+    tokens = sizes["max_num_batched_tokens"]
+    if max_model_len <= row["whole_prompt_up_to"]:
+        tokens = max(tokens, max_model_len)
+    return sizes["max_num_seqs"], tokens
 
 
 def _profile(row: Mapping[str, Any]) -> ServingMemoryProfile:

@@ -49,6 +49,8 @@ class AttentionGroup:
     """Elements of the short convolution's state (16 bit) a sequence and layer."""
     kv_shared: bool = False
     """Keys and values are one latent (no factor 2), shared by every rank."""
+    value_from_key: bool = False
+    """Values come from the key projection's weights; both are cached."""
     out_lora_rank: int = 0
     """Grouped low-rank output projection: n_q x head_dim x rank, then ``out_groups`` x rank x hidden."""
     out_groups: int = 1

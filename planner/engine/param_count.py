@@ -91,7 +91,8 @@ def attention_params(arch: ModelArch, group: AttentionGroup) -> AttentionParams:
         return _latent_attention_params(arch, group)
     hidden, head_dim = arch.hidden, group.head_dim
     value_dim = group.v_head_dim or head_dim
-    kv_width = group.n_kv * (head_dim if group.kv_shared else head_dim + value_dim)
+    one_projection = group.kv_shared or group.value_from_key
+    kv_width = group.n_kv * (head_dim if one_projection else head_dim + value_dim)
     query, query_down = _query_params(hidden, group.n_q * head_dim, group.q_lora_rank)
     vectors = group.q_lora_rank
     vectors += (group.n_q * head_dim + kv_width) if group.qkv_bias else 0

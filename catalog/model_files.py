@@ -1,0 +1,70 @@
+"""The model architectures file: entries by name, alias and Hugging Face id, read once, without a database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from catalog.profiles import load_profile_file
+from planner.engine.arch_spec import arch_from_spec
+from planner.engine.model_arch import ModelArch
+
+MODELS_FILE = "model_architectures.json"
+
+
+_VARIANTS = re.compile(
+    r"(instruct|chat|it|base|hf|thinking|preview|dynamic|block|quantized(\.w\d+a\d+)?|\d{1,2}bits?|fp8|fp4|nvfp4"
+    r"|mxfp4|mxfp8|fp16|bf16|int4|int8|awq|gptq|bnb|gguf|autoround|marlin|w4a16|w8a8|w8a16|w4a8|g128|2501|2503"
+    r"|2506|2507|2509|2512|0324|0528|0905|bnb4bit)$"
+)
+"""Endings that name a tuning, a date or a repack of the same architecture."""
+
+
+def model_key(name: str) -> str:
+    """A name as it is looked up: lower case, without organization and punctuation.
+
+    >>> model_key("meta-llama/Llama-3.1-8B") == model_key("llama 3.1 8b")
+    True
+    """
+    return "".join(_words(name))
+
+
+def architecture_key(name: str) -> str:
+    """As ``model_key``, without the endings that leave the architecture as it is.
+
+    >>> architecture_key("RedHatAI/Meta-Llama-3.1-70B-Instruct-quantized.w8a8")
+    'llama3.170b'
+    """
+    words = _words(name)
+    while len(words) > 1 and _VARIANTS.fullmatch(words[-1]):
+        words.pop()
+    return "".join(words[1:] if words[0] == "meta" else words)
+
+
+def _words(name: str) -> list[str]:
+    words = re.split(r"[^a-z0-9.]+", name.rsplit("/", 1)[-1].lower())
+    return [word for word in words if word] or [""]
+
+
+@cache
+def _index() -> Mapping[str, Mapping[str, Any]]:
+    entries = load_profile_file(MODELS_FILE)["models"]
+    index: dict[str, Mapping[str, Any]] = {}
+    for key in (model_key, architecture_key):
+        for entry in entries:
+            for name in (entry["name"], entry["hf_id"], *entry["aliases"]):
+                if name:
+                    index.setdefault(key(name), entry)
+    return index
+
+
+def find_model(name: str) -> ModelArch | None:
+    """The architecture a name, alias or Hugging Face id stands for, or None.
+
+    A repack ("-FP8", "-AWQ") or tuning ("-Instruct") of a known model finds that model.
+    """
+    index = _index()
+    entry = index.get(model_key(name)) or index.get(architecture_key(name))
+    return arch_from_spec(entry["spec"]) if entry else None
