@@ -17,7 +17,7 @@ start: venv ## Install what is missing, then run web and worker on HOST:PORT unt
 test: system-packages venv-dev lint types contracts migrations ## Install what the tests need, then run every check.
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-lint:
+lint: venv-dev ## Style, dependencies, YAML, Dockerfile, shell scripts.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/deptry .
@@ -25,13 +25,13 @@ lint:
 	@$(BIN)/hadolint --failure-threshold info Dockerfile
 	@$(BIN)/shellcheck .ci/run .ci/install-python-packages .ci/install-system-packages
 
-types:
+types: venv-dev ## mypy.
 	@$(BIN)/mypy manage.py gunicorn.conf.py planner catalog frontend tests
 
-contracts:
+contracts: venv-dev ## Who may import whom.
 	@$(BIN)/lint-imports
 
-migrations:
+migrations: venv-dev ## Models and migrations agree.
 	@$(MANAGE) makemigrations --check --dry-run
 	@EXTRA_APPS=django_migration_linter $(MANAGE) lintmigrations --no-cache
 
