@@ -1,0 +1,137 @@
+"""Every way to serve one model on every kind of node, as equal-length columns.
+
+A candidate is a shape (kind of node) x tensor, pipeline and expert parallelism x weight format. Only
+valid layouts are enumerated; what the question pins narrows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.model_arch import ModelArch
+from planner.engine.offers import Shape
+from planner.engine.parallelism import valid_tensor_parallel
+from planner.engine.quantization import WEIGHT_FORMATS, compute_format, resolve_format
+from planner.engine.workload import InferenceQuestion
+
+IntArray = NDArray[np.int64]
+
+MULTI_NODE_STAGES = (2, 3, 4, 6, 8, 12, 16)
+"""Pipeline depths tried across nodes, each node one or more tensor-parallel groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidates:
+    """Columns of equal length; ``shape`` indexes the shapes given, ``weight_format`` the names."""
+
+    shape: IntArray
+    tensor: IntArray
+    pipeline: IntArray
+    expert: IntArray
+    weight_format: IntArray
+    weight_formats: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.shape)
+
+
+def enumerate_candidates(arch: ModelArch, shapes: Sequence[Shape], question: InferenceQuestion) -> Candidates:
+    """All valid candidates of ``shapes``; the order is by shape, then format, then layout."""
+    names = tuple(WEIGHT_FORMATS)
+    rows: list[tuple[int, int, int, int, int]] = []
+    layouts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    formats: dict[frozenset[str], list[int]] = {}
+    for index, shape in enumerate(shapes):
+        peaks = frozenset(shape.accelerator.peak_flops)
+        if peaks not in formats:
+            formats[peaks] = [names.index(name) for name in asked_formats(arch, question, peaks)]
+        key = (int(shape.gpu_count), _tensor_domain(shape))
+        if key not in layouts:
+            layouts[key] = list(_layouts(arch, *key, question))
+        rows += [(index, *layout, fmt) for fmt in formats[peaks] for layout in layouts[key]]
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+    return Candidates(
+        shape=columns[0],
+        tensor=columns[1],
+        pipeline=columns[2],
+        expert=columns[3],
+        weight_format=columns[4],
+        weight_formats=names,
+    )
+
+
+def asked_formats(arch: ModelArch, question: InferenceQuestion, peaks: frozenset[str]) -> list[str]:
+    """The weight formats to try on an accelerator with these peaks.
+
+    ``auto`` is the format the checkpoint ships in, and FP8 beside it where a 16-bit model meets an
+    accelerator with FP8 matrix units: a well-tested step that needs no calibration data.
+    """
+    names = []
+    for asked in question.weight_formats:
+        if asked != "auto":
+            names.append(asked)
+            continue
+        native = resolve_format(arch, "auto").name
+        names.append(native)
+        if native in ("bf16", "fp16") and "fp8" in peaks:
+            names.append("fp8")
+    return [name for name in dict.fromkeys(names) if compute_format(WEIGHT_FORMATS[name], peaks) is not None]
+
+
+def _tensor_domain(shape: Shape) -> int:
+    """GPUs a tensor-parallel group may span: the node, or a rack-scale link domain."""
+    return max(int(shape.gpu_count), shape.link_domain_gpus)
+
+
+def _layouts(arch: ModelArch, gpus: int, domain: int, question: InferenceQuestion) -> list[tuple[int, int, int]]:
+    tensors = [tp for tp in valid_tensor_parallel(arch, domain) if tp <= gpus or tp % gpus == 0]
+    if question.tensor_parallel is not None:
+        tensors = [tp for tp in tensors if tp == question.tensor_parallel]
+    return [
+        (tp, pp, ep)
+        for tp in tensors
+        for pp in _stages(arch, tp, gpus, question)
+        for ep in _expert_groups(arch, tp, question)
+    ]
+
+
+def _stages(arch: ModelArch, tp: int, gpus: int, question: InferenceQuestion) -> list[int]:
+    if question.pipeline_parallel is not None:
+        return [question.pipeline_parallel] if question.pipeline_parallel <= arch.layers else []
+    within = [pp for pp in range(2, gpus // tp + 1)]
+    # Across nodes a stage fills its node: anything less leaves rented GPUs idle.
+    across = [nodes * gpus // tp for nodes in MULTI_NODE_STAGES] if tp <= gpus and gpus % tp == 0 and 2 * tp > gpus else []
+    return [pp for pp in dict.fromkeys([1, *within, *across]) if pp <= arch.layers]
+
+
+def _expert_groups(arch: ModelArch, tp: int, question: InferenceQuestion) -> list[int]:
+    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
+    if question.expert_parallel is not None:
+        asked = question.expert_parallel
+        return [asked] if asked in (1, tp) and all(count % asked == 0 for count in experts) else []
+    if not experts or tp == 1:
+        return [1]
+    return [1, tp] if all(count % tp == 0 for count in experts) else [1]
+
+
+def check_pinned(arch: ModelArch, question: InferenceQuestion) -> None:
+    """Raise ``InvalidQuestion`` when a pinned layout can't work on any hardware, listing what can."""
+    errors = []
+    valid = valid_tensor_parallel(arch, 1024)
+    if question.tensor_parallel is not None and question.tensor_parallel not in valid:
+        errors.append(
+            FieldError(
+                field="tensor_parallel",
+                value=question.tensor_parallel,
+                message="Does not divide this model's attention heads and key-value heads.",
+                allowed=", ".join(str(tp) for tp in valid),
+                code="invalid_layout",
+            )
+        )
+    if errors:
+        raise InvalidQuestion(errors)

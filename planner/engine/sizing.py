@@ -1,0 +1,182 @@
+"""How many replicas hold the peak: the smallest number that meets the limits, for every candidate at once.
+
+Capacity gives the first guess; where a latency limit asks for more, the number is found by doubling
+and bisection on the candidates concerned only. What can't be met even by an idle replica is said so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.serving import AdmissionLimits, ServingEstimate, ServingLoad, steady_state
+from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.units import SECONDS_PER_DAY
+from planner.engine.workload import InferenceQuestion
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+MAX_REPLICAS: Final = 2**20
+TOO_SLOW_TTFT: Final = 1
+TOO_SLOW_TPOT: Final = 2
+TOO_MANY_REPLICAS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """The traffic asked for, all replicas together."""
+
+    mean_requests_s: float
+    """0 for a closed loop, whose rate follows from the speed."""
+    peak_requests_s: float
+    clients: int
+    """0 for an open loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """Arrays over candidates. ``fault`` is 0 where ``replicas`` meet every limit."""
+
+    replicas: IntArray
+    """Active at the peak, spares not counted."""
+    capacity_replicas: IntArray
+    """What capacity and headroom alone ask for: more means that a latency limit binds."""
+    estimate: ServingEstimate
+    """One replica's speed at its share of the peak."""
+    fault: IntArray
+    best_ttft_s: FloatArray
+    """With hardly any load."""
+    best_tpot_s: FloatArray
+
+
+def demand_of(question: InferenceQuestion) -> Demand:
+    """The question's traffic as mean and peak requests a second, or a number of clients.
+
+    >>> q = InferenceQuestion(model="m", users=86_400, requests_per_user_per_day=10, peak_factor=2.5)
+    >>> demand_of(q).peak_requests_s
+    25.0
+    """
+    if question.concurrency is not None:
+        return Demand(mean_requests_s=0.0, peak_requests_s=0.0, clients=question.concurrency)
+    mean = question.requests_per_second
+    if mean is None:
+        mean = (question.users or 0.0) * (question.requests_per_user_per_day or 0.0) / SECONDS_PER_DAY
+    return Demand(mean_requests_s=mean, peak_requests_s=mean * question.peak_factor, clients=0)
+
+
+def load_of(question: InferenceQuestion, demand: Demand, replicas: Any) -> ServingLoad:
+    """One replica's share of the peak."""
+    open_loop = demand.clients == 0
+    return ServingLoad(
+        kind="open" if open_loop else "closed",
+        input_tokens=float(question.input_tokens),
+        output_tokens=float(question.output_tokens),
+        concurrency=demand.clients / replicas,
+        requests_s=demand.peak_requests_s / replicas,
+        arrival_cv=question.arrival_cv,
+        prefix_cache_hit=question.prefix_cache_hit,
+    )
+
+
+def size_replicas(
+    coefficients: ServingCoefficients, limits: AdmissionLimits, question: InferenceQuestion, demand: Demand
+) -> Sizing:
+    """The smallest number of replicas of each candidate that holds the peak within every limit."""
+    idle = steady_state(coefficients, load_of(question, demand, float(MAX_REPLICAS) * 16), limits)
+    places = np.asarray(limits.sequences, dtype=np.float64)
+    room = 1.0 - question.headroom
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = (
+            demand.clients / (places * room)
+            if demand.clients
+            else demand.peak_requests_s / (idle.capacity_requests_s * room)
+        )
+    needed = np.ceil(np.nan_to_num(wanted, nan=MAX_REPLICAS, posinf=MAX_REPLICAS) - 1e-9)
+    capacity_replicas = np.clip(needed, 1, MAX_REPLICAS).astype(np.int64)
+    fault = np.where(needed > MAX_REPLICAS, TOO_MANY_REPLICAS, 0)
+    fault = np.where(_exceeds(idle.tpot_s, question.tpot_ms, question), TOO_SLOW_TPOT, fault)
+    fault = np.where(_exceeds(idle.ttft_s, question.ttft_ms, question), TOO_SLOW_TTFT, fault)
+    replicas = capacity_replicas.copy()
+    estimate = steady_state(coefficients, load_of(question, demand, replicas), limits)
+    short = np.flatnonzero(_too_slow(estimate, question) & (fault == 0))
+    if len(short):
+        replicas[short] = _search(
+            take(coefficients, short), take_limits(limits, short), question, demand, replicas[short]
+        )
+        fault[short] = np.where(replicas[short] > MAX_REPLICAS, TOO_MANY_REPLICAS, 0)
+        estimate = steady_state(coefficients, load_of(question, demand, replicas), limits)
+    return Sizing(
+        replicas=replicas,
+        capacity_replicas=capacity_replicas,
+        estimate=estimate,
+        fault=fault,
+        best_ttft_s=idle.ttft_s[question.slo_percentile],
+        best_tpot_s=idle.tpot_s[question.slo_percentile],
+    )
+
+
+def _search(
+    coefficients: ServingCoefficients,
+    limits: AdmissionLimits,
+    question: InferenceQuestion,
+    demand: Demand,
+    too_few: IntArray,
+) -> IntArray:
+    """Smallest replicas above ``too_few`` that meet the limits: doubling, then bisection."""
+
+    def slow(replicas: IntArray) -> BoolArray:
+        return _too_slow(steady_state(coefficients, load_of(question, demand, replicas), limits), question)
+
+    low, high = too_few.copy(), too_few * 2
+    while True:
+        still = slow(high) & (high <= MAX_REPLICAS)
+        if not still.any():
+            break
+        low = np.where(still, high, low)
+        high = np.where(still, high * 2, high)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        slow_there = slow(middle)
+        low = np.where(slow_there, middle, low)
+        high = np.where(slow_there, high, np.maximum(middle, low + 1))
+    return high
+
+
+def _exceeds(by_statistic: dict[str, FloatArray], limit_ms: float | None, question: InferenceQuestion) -> BoolArray:
+    value = by_statistic[question.slo_percentile]
+    if limit_ms is None:
+        return np.zeros(value.shape, dtype=np.bool_)
+    # NaN and infinity are no speed: they exceed any limit.
+    return ~(value * 1e3 <= limit_ms)
+
+
+def _too_slow(estimate: ServingEstimate, question: InferenceQuestion) -> BoolArray:
+    return _exceeds(estimate.ttft_s, question.ttft_ms, question) | _exceeds(estimate.tpot_s, question.tpot_ms, question)
+
+
+def take(coefficients: ServingCoefficients, rows: IntArray) -> ServingCoefficients:
+    """The coefficients of some candidates only."""
+    step = coefficients.step
+    return replace(
+        coefficients,
+        step=type(step)(*(np.asarray(column)[rows] if np.ndim(column) else column for column in step)),
+        request_s=coefficients.request_s[rows],
+        cohort=coefficients.cohort[rows],
+        saturation=coefficients.saturation[rows],
+    )
+
+
+def take_limits(limits: AdmissionLimits, rows: IntArray) -> AdmissionLimits:
+    """The admission limits of some candidates only."""
+    return AdmissionLimits(
+        **{
+            name: value[rows] if np.ndim(value) else value
+            for name in ("kv_sequences", "max_num_seqs", "max_num_batched_tokens")
+            for value in (getattr(limits, name),)
+        }
+    )

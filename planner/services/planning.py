@@ -1,0 +1,76 @@
+"""Planning: from a raw question to a priced plan. The same call serves browser, API, CLI and jobs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from django.utils import timezone
+
+from catalog.profiles import serving_memory_profiles, serving_profiles, training_profiles
+from catalog.selectors import catalog_snapshot, find_model, model_names
+from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
+from planner.engine.hf_config import parse_hf_config
+from planner.engine.inference_plan import plan_inference as size_inference
+from planner.engine.model_arch import ModelArch
+from planner.engine.training_plan import plan_training as size_training
+from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, TrainingQuestion, parse_question
+
+
+def plan_inference(raw: Mapping[str, Any], *, today: date | None = None) -> InferencePlan:
+    """Plan serving; raises ``InvalidQuestion`` naming every field at fault."""
+    question = parse_question(InferenceQuestion, raw)
+    return size_inference(
+        question,
+        resolve_model(question),
+        catalog_snapshot(),
+        serving_profiles(),
+        serving_memory_profiles(),
+        today or timezone.localdate(),
+    )
+
+
+def plan_training(raw: Mapping[str, Any], *, today: date | None = None) -> TrainingPlan:
+    """Plan a training run; raises ``InvalidQuestion`` naming every field at fault."""
+    question = parse_question(TrainingQuestion, raw)
+    return size_training(
+        question, resolve_model(question), catalog_snapshot(), training_profiles(), today or timezone.localdate()
+    )
+
+
+def resolve_model(question: PlaceAndPurchase) -> ModelArch:
+    """The question's model: from its config where given, else from the catalog."""
+    if question.config is not None:
+        try:
+            return parse_hf_config(dict(question.config))
+        except UnsupportedModel as error:
+            raise InvalidQuestion(
+                [
+                    FieldError(
+                        field="config",
+                        value=error.value,
+                        message=str(error),
+                        allowed=f"a decoder-only transformer's config.json; see its key {error.field}",
+                        code="unsupported_model",
+                    )
+                ]
+            ) from error
+    arch = find_model(question.model)
+    if arch is None:
+        raise InvalidQuestion([_unknown_model(question.model)])
+    return arch
+
+
+def _unknown_model(name: str) -> FieldError:
+    near = difflib.get_close_matches(name, model_names(), n=3, cutoff=0.3)
+    hint = f"for example {', '.join(near)}; " if near else ""
+    return FieldError(
+        field="model",
+        value=name,
+        message="Not in the catalog.",
+        allowed=f"{hint}a catalog name, a Hugging Face id, or give config",
+        code="unknown_model",
+    )
