@@ -39,6 +39,17 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.shape)
 
+    def take(self, rows: IntArray) -> Candidates:
+        """Some candidates only, in the order of ``rows``."""
+        return Candidates(
+            shape=self.shape[rows],
+            tensor=self.tensor[rows],
+            pipeline=self.pipeline[rows],
+            expert=self.expert[rows],
+            weight_format=self.weight_format[rows],
+            weight_formats=self.weight_formats,
+        )
+
 
 def enumerate_candidates(arch: ModelArch, shapes: Sequence[Shape], question: InferenceQuestion) -> Candidates:
     """All valid candidates of ``shapes``; the order is by shape, then format, then layout."""
@@ -92,11 +103,28 @@ def _layouts(arch: ModelArch, gpus: int, domain: int, question: InferenceQuestio
     tensors = [tp for tp in valid_tensor_parallel(arch, domain) if tp <= gpus or tp % gpus == 0]
     if question.tensor_parallel is not None:
         tensors = [tp for tp in tensors if tp == question.tensor_parallel]
-    return [
+    layouts = [
         (tp, pp, ep)
         for tp in tensors
         for pp in _stages(arch, tp, gpus, question)
         for ep in _expert_groups(arch, tp, question)
+    ]
+    return layouts + _wide_expert_layouts(arch, gpus, question)
+
+
+def _wide_expert_layouts(arch: ModelArch, gpus: int, question: InferenceQuestion) -> list[tuple[int, int, int]]:
+    """Data-parallel attention over an expert-parallel group: for latent attention, whose cache a
+    tensor-parallel group would only replicate."""
+    latent = any(group.kind == "mla" for group in arch.attention)
+    pinned = question.tensor_parallel not in (None, 1) or question.pipeline_parallel not in (None, 1)
+    if not latent or pinned:
+        return []
+    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
+    sizes = [gpus * nodes for nodes in (1, 2, 4, 8)] if gpus > 1 else []
+    return [
+        (1, 1, ep)
+        for ep in sizes
+        if experts and all(count % ep == 0 for count in experts) and question.expert_parallel in (None, ep)
     ]
 
 
@@ -113,7 +141,7 @@ def _expert_groups(arch: ModelArch, tp: int, question: InferenceQuestion) -> lis
     experts = [group.experts for group in arch.ffn if group.kind == "moe"]
     if question.expert_parallel is not None:
         asked = question.expert_parallel
-        return [asked] if asked in (1, tp) and all(count % asked == 0 for count in experts) else []
+        return [asked] if asked in (1, tp) and (experts or asked == 1) and all(n % asked == 0 for n in experts) else []
     if not experts or tp == 1:
         return [1]
     return [1, tp] if all(count % tp == 0 for count in experts) else [1]

@@ -1,0 +1,59 @@
+"""Ways out when nothing fits: which limit binds, by how much, and numbers that would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from planner.engine.answers import Advice, Rejection
+from planner.engine.workload import InferenceQuestion
+
+MOST = 3
+
+
+def advise(question: InferenceQuestion, rejections: Sequence[Rejection]) -> tuple[Advice, ...]:
+    """Up to three changes, each with the number that the closest rejected option needed."""
+    closest: dict[str, Rejection] = {}
+    for rejection in rejections:
+        best = closest.get(rejection.code)
+        if best is None or _excess(rejection) < _excess(best):
+            closest[rejection.code] = rejection
+    return tuple(_ways(question, closest))[:MOST]
+
+
+def _excess(rejection: Rejection) -> float:
+    if rejection.value is None or rejection.limit is None:
+        return float("inf")
+    return rejection.value - rejection.limit
+
+
+def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
+    for code, field, unit in (
+        ("budget", "budget_usd_per_month", "USD a month"),
+        ("ttft_slo", "ttft_ms", "ms"),
+        ("tpot_slo", "tpot_ms", "ms"),
+        ("max_nodes", "max_nodes", "nodes"),
+    ):
+        found = closest.get(code)
+        if found is not None and found.value is not None:
+            value = ceil(found.value)
+            yield Advice(
+                field=field,
+                suggestion=f"Raise {field} to {value:,} {unit}: {found.subject} then meets it.",
+                value=str(value),
+            )
+    short = closest.get("memory") or closest.get("kv_memory")
+    if short is None:
+        return
+    if question.weight_formats != ("awq_int4",):
+        yield Advice(
+            field="weight_formats",
+            suggestion=f"4-bit weights take a quarter of 16-bit ones; {short.subject} came closest.",
+            value="awq_int4",
+        )
+    if question.kv_format == "auto":
+        yield Advice(field="kv_format", suggestion="An 8-bit KV cache holds twice the tokens.", value="fp8")
+    if question.accelerators:
+        yield Advice(field="accelerators", suggestion="Let larger accelerators in.", value="")
+    if question.tensor_parallel is not None:
+        yield Advice(field="tensor_parallel", suggestion="Let the search choose the layout.", value="")

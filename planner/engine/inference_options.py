@@ -1,0 +1,192 @@
+"""Ranked rows as the answer's options: what is rented, how fast, how full, how dear, how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+
+from planner.engine.answers import Cluster, Confidence, GpuMemory, InferenceOption, Layout, ServingSpeed
+from planner.engine.cost import input_output_split, price_of, usd_per_million_tokens
+from planner.engine.inference_ranking import Ranking, Sized
+from planner.engine.inference_working import working
+from planner.engine.offers import OfferTable
+from planner.engine.sizing import Demand
+from planner.engine.units import GIB
+from planner.engine.workload import InferenceQuestion
+
+LINK_NAMES: Final = {
+    "nvlink": "NVLink",
+    "nvlink_bridge": "NVLink bridge",
+    "xgmi": "Infinity Fabric",
+    "pcie": "PCIe",
+    "ici": "ICI",
+    "neuronlink": "NeuronLink",
+    "none": "one GPU",
+}
+
+ConfidenceOf = Callable[[int], Confidence]
+"""Confidence of a row of ``Sized``."""
+
+
+def build_options(
+    question: InferenceQuestion,
+    demand: Demand,
+    sized: Sized,
+    ranking: Ranking,
+    table: OfferTable,
+    confidence_of: ConfidenceOf,
+    today: date,
+) -> tuple[InferenceOption, ...]:
+    """The listed rows of ``ranking`` as options, cheapest first."""
+    return tuple(
+        _option(question, demand, sized, ranking, table, confidence_of, today, row) for row in ranking.listed.tolist()
+    )
+
+
+def _option(
+    question: InferenceQuestion,
+    demand: Demand,
+    sized: Sized,
+    ranking: Ranking,
+    table: OfferTable,
+    confidence_of: ConfidenceOf,
+    today: date,
+    row: int,
+) -> InferenceOption:
+    candidate = int(ranking.candidate[row])
+    candidates = sized.evaluated.candidates
+    price = price_of(table.offers[ranking.offer[row]], int(sized.nodes[candidate]), today)
+    speed = _speed(sized, candidate, demand)
+    input_usd, output_usd, tokens_usd = _per_million(question, demand, sized, candidate, price.usd_per_hour, speed)
+    cluster = _cluster(table, int(ranking.offer[row]), sized, candidate)
+    layout = Layout(
+        tensor=int(candidates.tensor[candidate]),
+        pipeline=int(candidates.pipeline[candidate]),
+        expert=int(candidates.expert[candidate]),
+        context=1,
+        replicas=int(sized.replicas[candidate]),
+    )
+    weight_format = candidates.weight_formats[candidates.weight_format[candidate]]
+    return InferenceOption(
+        id=":".join(
+            (
+                table.offers[ranking.offer[row]].id,
+                f"tp{layout.tensor}-pp{layout.pipeline}-ep{layout.expert}-x{layout.replicas}",
+                weight_format,
+            )
+        ),
+        cluster=cluster,
+        layout=layout,
+        weight_format=weight_format,
+        kv_format="bf16" if question.kv_format == "auto" else question.kv_format,
+        price=price,
+        usd_per_million_input=input_usd,
+        usd_per_million_output=output_usd,
+        usd_per_million_tokens=tokens_usd,
+        speed=speed,
+        memory=_memory(sized, candidate),
+        limit=_limit(sized, candidate, question),
+        working=tuple(working(sized, candidate, question, demand, float(price.usd_per_hour))),
+        confidence=confidence_of(candidate),
+        on_pareto_front=bool(ranking.pareto[row]),
+    )
+
+
+def _cluster(table: OfferTable, offer_row: int, sized: Sized, candidate: int) -> Cluster:
+    offer, instance = table.offers[offer_row], table.instances[offer_row]
+    nodes = int(sized.nodes[candidate])
+    link = LINK_NAMES[instance.intra_node_link] if offer.gpu_count > 1 else LINK_NAMES["none"]
+    between = f"; {instance.fabric_name or 'network not stated'} between nodes" if nodes > 1 else ""
+    return Cluster(
+        provider=offer.provider,
+        instance_type=offer.instance_type,
+        region=offer.region,
+        country=offer.country,
+        purchase_option=offer.purchase_option,
+        accelerator=offer.accelerator_key,
+        accelerator_name=table.shapes[table.shape[offer_row]].accelerator.name,
+        gpus_per_node=offer.gpu_count,
+        nodes=nodes,
+        gpus_used=int(sized.replicas[candidate] * sized.evaluated.gpus_per_replica[candidate]),
+        gpus_billed=nodes * offer.gpu_count,
+        interconnect=f"{link} in the node{between}",
+    )
+
+
+def _speed(sized: Sized, row: int, demand: Demand) -> ServingSpeed:
+    estimate = sized.sizing.estimate
+    active = int(sized.sizing.replicas[row])
+    places = float(np.asarray(sized.evaluated.limits.sequences, dtype=np.float64)[row])
+    kv_places = float(np.asarray(sized.evaluated.limits.kv_sequences, dtype=np.float64)[row])
+    output_tok_s = float(estimate.output_tok_s[row]) * active
+    requests_s = float(estimate.requests_s[row]) * active
+    capacity = float(estimate.capacity_requests_s[row]) * active
+    return ServingSpeed(
+        ttft_ms={name: float(value[row]) * 1e3 for name, value in estimate.ttft_s.items()},
+        tpot_ms={name: float(value[row]) * 1e3 for name, value in estimate.tpot_s.items()},
+        output_tok_s=output_tok_s,
+        output_tok_s_per_gpu=output_tok_s / (active * int(sized.evaluated.gpus_per_replica[row])),
+        peak_requests_s=requests_s if demand.clients else demand.peak_requests_s,
+        capacity_requests_s=capacity,
+        concurrency=float(estimate.running[row]) * active,
+        max_concurrency=places * active,
+        utilization=float(estimate.running[row]) / places if demand.clients else demand.peak_requests_s / capacity,
+        kv_cache_used=min(float(estimate.running[row]) / max(kv_places, 1.0), 1.0),
+    )
+
+
+def _per_million(
+    question: InferenceQuestion,
+    demand: Demand,
+    sized: Sized,
+    row: int,
+    usd_per_hour: Decimal,
+    speed: ServingSpeed,
+) -> tuple[Decimal, Decimal, Decimal]:
+    """$/M input, output and all tokens at the mean load; the split is by GPU time."""
+    requests_s = speed.peak_requests_s if demand.clients else demand.mean_requests_s
+    estimate = sized.sizing.estimate
+    decode_s = float(estimate.tpot_s["mean"][row]) / max(float(estimate.running[row]), 1.0)
+    prefill_s = float(np.asarray(sized.cycle.prompt_s)[row]) / question.input_tokens
+    input_usd, output_usd = input_output_split(
+        usd_per_hour,
+        input_tokens_per_s=requests_s * question.input_tokens,
+        output_tokens_per_s=requests_s * question.output_tokens,
+        prefill_s_per_token=prefill_s,
+        decode_s_per_token=decode_s,
+    )
+    total = usd_per_million_tokens(usd_per_hour, requests_s * (question.input_tokens + question.output_tokens))
+    return input_usd, output_usd, total
+
+
+def _memory(sized: Sized, row: int) -> GpuMemory:
+    memory = sized.evaluated.memory
+    parts = {
+        "weights": memory.weights,
+        "kv_cache": memory.kv_pool,
+        "activations": memory.activation_peak,
+        "runtime": memory.non_torch,
+        "cuda_graphs": memory.cuda_graphs + memory.unbudgeted,
+    }
+    capacity = float(memory.capacity[row]) / GIB
+    parts_gib = {name: float(column[row]) / GIB for name, column in parts.items()}
+    return GpuMemory(capacity_gib=capacity, parts_gib=parts_gib, free_gib=capacity - sum(parts_gib.values()))
+
+
+def _limit(sized: Sized, row: int, question: InferenceQuestion) -> str:
+    """The resource that binds: what would have to grow for fewer nodes to do."""
+    sizing = sized.sizing
+    if sizing.replicas[row] > sizing.capacity_replicas[row]:
+        at = question.slo_percentile
+        slack = {
+            "ttft_slo": float(sizing.estimate.ttft_s[at][row]) * 1e3 / (question.ttft_ms or np.inf),
+            "tpot_slo": float(sizing.estimate.tpot_s[at][row]) * 1e3 / (question.tpot_ms or np.inf),
+        }
+        return max(slack, key=lambda name: slack[name])
+    if sizing.replicas[row] == 1:
+        return "one_replica"
+    return sized.full_limit[row]

@@ -1,0 +1,197 @@
+"""The inference search: every candidate on every offer that passes, ranked by what it costs.
+
+Hardware is evaluated once a shape, as columns; prices are joined after. A candidate is kept when no
+other on the same kind of node is both cheaper and faster; what is rejected keeps the number that broke.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from datetime import date
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.answers import InferencePlan, Rejection
+from planner.engine.candidates import Candidates, check_pinned, enumerate_candidates
+from planner.engine.confidence import confidence_of
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.hardware import CatalogSnapshot
+from planner.engine.inference_advice import advise
+from planner.engine.inference_evaluate import Evaluated, evaluate, serving_candidates
+from planner.engine.inference_options import build_options
+from planner.engine.inference_ranking import Sized, frontier, nodes_needed, rank, request_latency_s
+from planner.engine.inference_rejections import (
+    reject_budget,
+    reject_nodes,
+    reject_shapes,
+    reject_slow,
+    reject_unfit,
+)
+from planner.engine.memory import ServingMemoryProfile
+from planner.engine.model_arch import ModelArch
+from planner.engine.model_summary import summarize
+from planner.engine.offers import Shape, offer_table, select_offers
+from planner.engine.serving import ServingEstimate, cycle
+from planner.engine.serving_calibration import ServingProfiles
+from planner.engine.sizing import Demand, Sizing, demand_of, load_of, size_replicas
+from planner.engine.workload import InferenceQuestion
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+ENGINE_VERSION: Final = "1"
+"""Raised whenever the same question on the same catalog would be answered differently."""
+
+
+def plan_inference(
+    question: InferenceQuestion,
+    arch: ModelArch,
+    snapshot: CatalogSnapshot,
+    profiles: ServingProfiles,
+    memory_profile: ServingMemoryProfile,
+    today: date,
+) -> InferencePlan:
+    """Size and price every way to serve ``arch``; raises ``InvalidQuestion`` for what can't be asked."""
+    _check_context(question, arch)
+    check_pinned(arch, question)
+    demand = demand_of(question)
+    table = offer_table(snapshot)
+    selection = select_offers(table, question, today)
+    offer_rows = np.flatnonzero(selection.mask)
+    used = np.unique(table.shape[offer_rows])
+    shapes = [table.shapes[index] for index in used.tolist()]
+    offers = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(shapes))
+    candidates = enumerate_candidates(arch, shapes, question)
+    rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers)]
+    sized, refused = _size(arch, shapes, candidates, question, demand, profiles, memory_profile, offers)
+    ranking = rank(sized, used, table, offer_rows, question)
+    rejections += [*refused, *reject_budget(ranking.usd_per_hour, ranking.within_budget, question)]
+    serving = serving_candidates(shapes, sized.evaluated.candidates, question, profiles)
+    options = build_options(
+        question, demand, sized, ranking, table, lambda row: confidence_of(arch, serving, profiles, row), today
+    )
+    return InferencePlan(
+        question=asdict(question),
+        catalog_version=snapshot.version,
+        engine_version=ENGINE_VERSION,
+        priced_on=today,
+        model=summarize(arch),
+        peak_requests_s=demand.peak_requests_s,
+        mean_requests_s=demand.mean_requests_s,
+        options=options,
+        options_found=int(np.count_nonzero(ranking.within_budget)),
+        options_tried=int(offers[candidates.shape].sum()),
+        rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
+        advice=() if options else (selection.advice or advise(question, rejections)),
+        assumptions=tuple(_assumptions(question, memory_profile)),
+    )
+
+
+def _size(
+    arch: ModelArch,
+    shapes: Sequence[Shape],
+    candidates: Candidates,
+    question: InferenceQuestion,
+    demand: Demand,
+    profiles: ServingProfiles,
+    memory_profile: ServingMemoryProfile,
+    offers: IntArray,
+) -> tuple[Sized, list[Rejection]]:
+    """Candidates that hold the peak within every limit, thinned to each shape's front; and the refused."""
+    everything = evaluate(arch, shapes, candidates, question, profiles, memory_profile)
+    refused = list(reject_unfit(everything, shapes, question, offers))
+    fits = everything.memory.fits & (np.asarray(everything.limits.kv_sequences) >= 1)
+    fitting = everything.take(np.flatnonzero(fits))
+    sizing = size_replicas(fitting.coefficients, fitting.limits, question, demand)
+    refused += reject_slow(fitting.candidates, sizing, shapes, question, offers)
+    replicas = sizing.replicas + question.spare_replicas
+    gpu_count = np.array([shape.gpu_count for shape in shapes], dtype=np.float64)[fitting.candidates.shape]
+    nodes = nodes_needed(gpu_count, fitting.gpus_per_replica, replicas)
+    fast_enough = sizing.fault == 0
+    refused += reject_nodes(fitting.candidates, np.where(fast_enough, nodes, 0), shapes, question, offers)
+    good = np.flatnonzero(fast_enough & (nodes <= question.max_nodes))
+    latency = request_latency_s(sizing, question)
+    front = frontier(fitting.candidates.shape[good], nodes[good].astype(np.float64), latency[good])
+    return _sized(fitting, sizing, replicas, nodes, latency, good[front], question, demand), refused
+
+
+def _sized(
+    evaluated: Evaluated,
+    sizing: Sizing,
+    replicas: IntArray,
+    nodes: IntArray,
+    latency_s: FloatArray,
+    rows: IntArray,
+    question: InferenceQuestion,
+    demand: Demand,
+) -> Sized:
+    kept = evaluated.take(rows)
+    chosen = take_sizing(sizing, rows)
+    load = load_of(question, demand, chosen.replicas)
+    limits = kept.limits
+    places = np.asarray(limits.sequences, dtype=np.float64)
+    full = cycle(kept.coefficients, load, limits, places)
+    prefill_share = np.asarray(places * full.prompt_s / full.cycle_s)
+    by_memory = np.asarray(limits.kv_sequences) < np.asarray(limits.max_num_seqs)
+    return Sized(
+        evaluated=kept,
+        sizing=chosen,
+        replicas=replicas[rows],
+        nodes=nodes[rows],
+        latency_s=latency_s[rows],
+        cycle=cycle(kept.coefficients, load, limits, np.clip(chosen.estimate.running, 1.0, places)),
+        full_limit=tuple(
+            "prefill_compute" if share > 0.5 else "kv_memory" if memory else "decode_bandwidth"
+            for share, memory in zip(prefill_share.tolist(), by_memory.tolist(), strict=True)
+        ),
+    )
+
+
+def take_sizing(sizing: Sizing, rows: IntArray) -> Sizing:
+    """Some candidates' sizing only."""
+    columns = {
+        f.name: getattr(sizing, f.name)[rows] for f in fields(sizing) if f.name != "estimate"
+    }
+    return replace(sizing, **columns, estimate=_take_estimate(sizing.estimate, rows))
+
+
+def _take_estimate(estimate: ServingEstimate, rows: IntArray) -> ServingEstimate:
+    columns = {}
+    for f in fields(estimate):
+        value = getattr(estimate, f.name)
+        columns[f.name] = {k: v[rows] for k, v in value.items()} if isinstance(value, dict) else value[rows]
+    return replace(estimate, **columns)
+
+
+def _check_context(question: InferenceQuestion, arch: ModelArch) -> None:
+    tokens = question.input_tokens + question.output_tokens
+    if arch.max_context and tokens > arch.max_context:
+        raise InvalidQuestion(
+            [
+                FieldError(
+                    field="input_tokens",
+                    value=question.input_tokens,
+                    message=f"Input and output together are {tokens:,} tokens, beyond the model's context.",
+                    allowed=f"input_tokens + output_tokens up to {arch.max_context:,}",
+                    code="context_too_long",
+                )
+            ]
+        )
+
+
+def _assumptions(question: InferenceQuestion, profile: ServingMemoryProfile) -> list[str]:
+    lines = [
+        f"Engine profile: {question.engine}, memory as of version {profile.version}.",
+        f"Lengths are means; up to {question.max_num_seqs} sequences and "
+        f"{question.max_num_batched_tokens:,} tokens an iteration, chunked prefill.",
+        "A month is 730 hours, rented throughout at the size the peak needs.",
+        "Prices are list prices before tax, support, storage and egress.",
+    ]
+    if question.kv_format == "auto":
+        lines.append("KV cache in 16 bit.")
+    if "auto" in question.weight_formats:
+        lines.append("Weights in the published format; FP8 also where a 16-bit model meets FP8 matrix units.")
+    return lines

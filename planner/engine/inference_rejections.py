@@ -1,0 +1,191 @@
+"""Why candidates can't serve: one entry for each kind of node and reason, with the number that broke.
+
+Of the candidates that share a node and a reason the entry names the one that came closest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.answers import Rejection
+from planner.engine.candidates import Candidates, asked_formats
+from planner.engine.inference_evaluate import Evaluated
+from planner.engine.model_arch import ModelArch
+from planner.engine.offers import Shape
+from planner.engine.sizing import TOO_MANY_REPLICAS, TOO_SLOW_TPOT, TOO_SLOW_TTFT, Sizing
+from planner.engine.units import GIB, HOURS_PER_MONTH
+from planner.engine.workload import InferenceQuestion
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+def node_name(shape: Shape) -> str:
+    """How a node is called in a sentence: ``8x H100 SXM``."""
+    return f"{shape.gpu_count:g}x {shape.accelerator.name}"
+
+
+def layout_name(candidates: Candidates, row: int) -> str:
+    """``TP8 PP2 EP8, fp8``; parts that are 1 are left out except TP."""
+    parts = [f"TP{candidates.tensor[row]}"]
+    if candidates.pipeline[row] > 1:
+        parts.append(f"PP{candidates.pipeline[row]}")
+    if candidates.expert[row] > 1:
+        parts.append(f"EP{candidates.expert[row]}")
+    return f"{' '.join(parts)}, {candidates.weight_formats[candidates.weight_format[row]]}"
+
+
+def reject_shapes(
+    arch: ModelArch, shapes: Sequence[Shape], candidates: Candidates, question: InferenceQuestion, offers: IntArray
+) -> Iterator[Rejection]:
+    """Kinds of node that no layout or weight format fits, before any sum is made."""
+    present = set(candidates.shape.tolist())
+    for index, shape in enumerate(shapes):
+        if index in present:
+            continue
+        peaks = frozenset(shape.accelerator.peak_flops)
+        if not asked_formats(arch, question, peaks):
+            asked = ", ".join(question.weight_formats)
+            reason = f"No matrix units for the asked weight format ({asked}); it has {', '.join(sorted(peaks))}."
+            code = "weight_format"
+        else:
+            reason = f"No valid layout: the asked parallel sizes don't fit {shape.gpu_count:g} GPUs a node."
+            code = "layout"
+        yield Rejection(
+            subject=node_name(shape),
+            code=code,
+            reason=reason,
+            value=shape.gpu_count,
+            limit=None,
+            unit="GPUs a node",
+            count=int(offers[index]),
+        )
+
+
+def reject_unfit(
+    evaluated: Evaluated, shapes: Sequence[Shape], question: InferenceQuestion, offers: IntArray
+) -> Iterator[Rejection]:
+    """Candidates whose memory holds the weights not at all, or not one request."""
+    memory, candidates = evaluated.memory, evaluated.candidates
+    taken = (memory.weights + memory.activation_peak + memory.non_torch + memory.cuda_graphs) / GIB
+    budget = memory.budget / GIB
+    unfit = ~memory.fits
+    for row, count in _closest(candidates, unfit, taken - budget, offers):
+        yield Rejection(
+            subject=node_name(shapes[candidates.shape[row]]),
+            code="memory",
+            reason=(
+                f"{layout_name(candidates, row)}: weights {memory.weights[row] / GIB:.1f} GiB and run time "
+                f"{taken[row] - memory.weights[row] / GIB:.1f} GiB a GPU exceed "
+                f"{question.memory_utilization:g} x {memory.capacity[row] / GIB:.1f} GiB."
+            ),
+            value=float(taken[row]),
+            limit=float(budget[row]),
+            unit="GiB a GPU",
+            count=count,
+        )
+    tokens = question.input_tokens + question.output_tokens
+    held = np.asarray(evaluated.limits.kv_sequences, dtype=np.float64)
+    for row, count in _closest(candidates, memory.fits & (held < 1), -memory.kv_pool, offers):
+        yield Rejection(
+            subject=node_name(shapes[candidates.shape[row]]),
+            code="kv_memory",
+            reason=(
+                f"{layout_name(candidates, row)}: {memory.kv_pool[row] / GIB:.2f} GiB a GPU left for the KV cache "
+                f"holds no request of {tokens:,} tokens."
+            ),
+            value=float(memory.kv_pool[row] / GIB),
+            limit=None,
+            unit="GiB a GPU",
+            count=count,
+        )
+
+
+def reject_slow(
+    candidates: Candidates,
+    sizing: Sizing,
+    shapes: Sequence[Shape],
+    question: InferenceQuestion,
+    offers: IntArray,
+) -> Iterator[Rejection]:
+    """Candidates that miss a latency limit even when idle, or that no number of replicas carries."""
+    at = question.slo_percentile
+    for fault, code, label, best, limit_ms in (
+        (TOO_SLOW_TTFT, "ttft_slo", "TTFT", sizing.best_ttft_s * 1e3, question.ttft_ms),
+        (TOO_SLOW_TPOT, "tpot_slo", "TPOT", sizing.best_tpot_s * 1e3, question.tpot_ms),
+    ):
+        if limit_ms is None:
+            continue
+        for row, count in _closest(candidates, sizing.fault == fault, best, offers):
+            yield Rejection(
+                subject=node_name(shapes[candidates.shape[row]]),
+                code=code,
+                reason=(
+                    f"{layout_name(candidates, row)}: {label} {at} is {best[row]:,.4g} ms on an idle replica, "
+                    f"over the limit of {limit_ms:g} ms."
+                ),
+                value=float(best[row]),
+                limit=limit_ms,
+                unit="ms",
+                count=count,
+            )
+    for row, count in _closest(candidates, sizing.fault == TOO_MANY_REPLICAS, sizing.best_ttft_s, offers):
+        yield Rejection(
+            subject=node_name(shapes[candidates.shape[row]]),
+            code="replicas",
+            reason=f"{layout_name(candidates, row)}: more than a million replicas would be needed.",
+            value=None,
+            limit=None,
+            unit="replicas",
+            count=count,
+        )
+
+
+def reject_nodes(
+    candidates: Candidates, nodes: IntArray, shapes: Sequence[Shape], question: InferenceQuestion, offers: IntArray
+) -> Iterator[Rejection]:
+    """Candidates that need more nodes than asked for."""
+    for row, count in _closest(candidates, nodes > question.max_nodes, nodes.astype(np.float64), offers):
+        yield Rejection(
+            subject=node_name(shapes[candidates.shape[row]]),
+            code="max_nodes",
+            reason=f"{layout_name(candidates, row)}: needs {nodes[row]:,} nodes, more than {question.max_nodes:,}.",
+            value=float(nodes[row]),
+            limit=float(question.max_nodes),
+            unit="nodes",
+            count=count,
+        )
+
+
+def reject_budget(usd_per_hour: FloatArray, within: BoolArray, question: InferenceQuestion) -> Iterator[Rejection]:
+    """Options that cost more than the budget, named by the cheapest of them."""
+    over = usd_per_hour[~within]
+    if len(over) and question.budget_usd_per_month is not None:
+        cheapest = float(over.min()) * HOURS_PER_MONTH
+        yield Rejection(
+            subject=f"{len(over):,} options",
+            code="budget",
+            reason=f"The cheapest costs {cheapest:,.0f} USD a month, over {question.budget_usd_per_month:,.0f}.",
+            value=cheapest,
+            limit=question.budget_usd_per_month,
+            unit="USD/month",
+            count=len(over),
+        )
+
+
+def _closest(
+    candidates: Candidates, rejected: BoolArray, excess: FloatArray, offers: IntArray
+) -> Iterator[tuple[int, int]]:
+    """For each kind of node: the rejected candidate with the least excess, and how many options it stands for."""
+    rows = np.flatnonzero(rejected)
+    order = rows[np.lexsort((excess[rows], candidates.shape[rows]))]
+    shape = candidates.shape[order]
+    starts = np.flatnonzero(np.r_[True, shape[1:] != shape[:-1]]) if len(order) else []
+    sizes = np.diff(np.r_[starts, len(order)]) if len(order) else []
+    for start, size in zip(starts, sizes, strict=True):
+        row = int(order[start])
+        yield row, int(size) * int(offers[candidates.shape[row]])
