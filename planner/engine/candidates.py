@@ -21,8 +21,12 @@ from planner.engine.workload import InferenceQuestion
 
 IntArray = NDArray[np.int64]
 
-MULTI_NODE_STAGES = (2, 3, 4, 6, 8, 12, 16)
-"""Pipeline depths tried across nodes, each node one or more tensor-parallel groups."""
+MULTI_NODE_STAGES = (2, 3, 4, 6, 8)
+"""Nodes one pipeline is spread over, each filled by tensor-parallel groups."""
+MULTI_NODE_MIN_GPUS = 4
+"""One model across smaller nodes would be held together by their network alone."""
+MULTI_NODE_MIN_BYTES_S = 100e9 / 8
+"""A node's network from which a replica may span nodes, where it is no RDMA fabric: 100 Gbit/s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,13 +59,13 @@ def enumerate_candidates(arch: ModelArch, shapes: Sequence[Shape], question: Inf
     """All valid candidates of ``shapes``; the order is by shape, then format, then layout."""
     names = tuple(WEIGHT_FORMATS)
     rows: list[tuple[int, int, int, int, int]] = []
-    layouts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    layouts: dict[tuple[int, int, bool, bool], list[tuple[int, int, int]]] = {}
     formats: dict[frozenset[str], list[int]] = {}
     for index, shape in enumerate(shapes):
         peaks = frozenset(shape.accelerator.peak_flops)
         if peaks not in formats:
             formats[peaks] = [names.index(name) for name in asked_formats(arch, question, peaks)]
-        key = (int(shape.gpu_count), _tensor_domain(shape))
+        key = (int(shape.gpu_count), _tensor_domain(shape), shape.intra_node_link in ("pcie", "none"), _spans(shape))
         if key not in layouts:
             layouts[key] = list(_layouts(arch, *key, question))
         rows += [(index, *layout, fmt) for fmt in formats[peaks] for layout in layouts[key]]
@@ -88,7 +92,7 @@ def asked_formats(arch: ModelArch, question: InferenceQuestion, peaks: frozenset
             names.append(asked)
             continue
         native = resolve_format(arch, "auto").name
-        names.append(native)
+        names.append("fp16" if native == "bf16" and "bf16" not in peaks else native)
         if native in ("bf16", "fp16") and "fp8" in peaks:
             names.append("fp8")
     return [name for name in dict.fromkeys(names) if compute_format(WEIGHT_FORMATS[name], peaks) is not None]
@@ -99,20 +103,30 @@ def _tensor_domain(shape: Shape) -> int:
     return max(int(shape.gpu_count), shape.link_domain_gpus)
 
 
-def _layouts(arch: ModelArch, gpus: int, domain: int, question: InferenceQuestion) -> list[tuple[int, int, int]]:
+def _spans(shape: Shape) -> bool:
+    """Whether one replica may be spread over several such nodes."""
+    fast = shape.fabric in ("infiniband", "roce", "efa") or (shape.network_bytes_s or 0.0) >= MULTI_NODE_MIN_BYTES_S
+    return shape.gpu_count >= MULTI_NODE_MIN_GPUS and (fast or shape.link_domain_gpus > shape.gpu_count)
+
+
+def _layouts(
+    arch: ModelArch, gpus: int, domain: int, slow_link: bool, spans: bool, question: InferenceQuestion
+) -> list[tuple[int, int, int]]:
     tensors = [tp for tp in valid_tensor_parallel(arch, domain) if tp <= gpus or tp % gpus == 0]
     if question.tensor_parallel is not None:
         tensors = [tp for tp in tensors if tp == question.tensor_parallel]
     layouts = [
         (tp, pp, ep)
         for tp in tensors
-        for pp in _stages(arch, tp, gpus, question)
+        for pp in _stages(arch, tp, gpus, slow_link, spans, question)
         for ep in _expert_groups(arch, tp, question)
     ]
-    return layouts + _wide_expert_layouts(arch, gpus, question)
+    return layouts + _wide_expert_layouts(arch, gpus, spans, question)
 
 
-def _wide_expert_layouts(arch: ModelArch, gpus: int, question: InferenceQuestion) -> list[tuple[int, int, int]]:
+def _wide_expert_layouts(
+    arch: ModelArch, gpus: int, spans: bool, question: InferenceQuestion
+) -> list[tuple[int, int, int]]:
     """Data-parallel attention over an expert-parallel group: for latent attention, whose cache a
     tensor-parallel group would only replicate."""
     latent = any(group.kind == "mla" for group in arch.attention)
@@ -120,7 +134,7 @@ def _wide_expert_layouts(arch: ModelArch, gpus: int, question: InferenceQuestion
     if not latent or pinned:
         return []
     experts = [group.experts for group in arch.ffn if group.kind == "moe"]
-    sizes = [gpus * nodes for nodes in (1, 2, 4, 8)] if gpus > 1 else []
+    sizes = [gpus * nodes for nodes in ((1, 2, 4, 8) if spans else (1,))] if gpus > 1 else []
     return [
         (1, 1, ep)
         for ep in sizes
@@ -128,12 +142,17 @@ def _wide_expert_layouts(arch: ModelArch, gpus: int, question: InferenceQuestion
     ]
 
 
-def _stages(arch: ModelArch, tp: int, gpus: int, question: InferenceQuestion) -> list[int]:
+def _stages(
+    arch: ModelArch, tp: int, gpus: int, slow_link: bool, spans: bool, question: InferenceQuestion
+) -> list[int]:
     if question.pipeline_parallel is not None:
         return [question.pipeline_parallel] if question.pipeline_parallel <= arch.layers else []
-    within = [pp for pp in range(2, gpus // tp + 1)]
+    # Inside a node a pipeline pays only where tensor parallelism can't: slow links, or heads that don't divide.
+    undivided = not any(tp < wider <= gpus for wider in valid_tensor_parallel(arch, gpus))
+    within = list(range(2, gpus // tp + 1)) if slow_link or undivided else []
     # Across nodes a stage fills its node: anything less leaves rented GPUs idle.
-    across = [nodes * gpus // tp for nodes in MULTI_NODE_STAGES] if tp <= gpus and gpus % tp == 0 and 2 * tp > gpus else []
+    fills = spans and tp <= gpus and gpus % tp == 0 and (2 * tp > gpus or slow_link)
+    across = [nodes * gpus // tp for nodes in MULTI_NODE_STAGES] if fills else []
     return [pp for pp in dict.fromkeys([1, *within, *across]) if pp <= arch.layers]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +150,7 @@ def _memory(
 ) -> ServingMemory:
     """Memory by candidate: one call for each weight format, put together in candidate order."""
     memory_bytes = np.array([shape.accelerator.memory_bytes for shape in shapes], dtype=np.float64)
-    columns: dict[str, NDArray[np.generic]] = {}
+    columns: dict[str, Any] = {}
     for code in np.unique(candidates.weight_format):
         rows = np.flatnonzero(candidates.weight_format == code)
         part = serving_memory(

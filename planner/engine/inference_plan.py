@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from datetime import date
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import InferencePlan, Rejection
 from planner.engine.candidates import Candidates, check_pinned, enumerate_candidates
-from planner.engine.confidence import confidence_of
+from planner.engine.confidence import ResidualBands, confidence_of
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_advice import advise
@@ -36,6 +36,7 @@ from planner.engine.model_summary import summarize
 from planner.engine.offers import Shape, offer_table, select_offers
 from planner.engine.serving import ServingEstimate, cycle
 from planner.engine.serving_calibration import ServingProfiles
+from planner.engine.serving_candidates import candidate_keys
 from planner.engine.sizing import Demand, Sizing, demand_of, load_of, size_replicas
 from planner.engine.workload import InferenceQuestion
 
@@ -69,9 +70,10 @@ def plan_inference(
     sized, refused = _size(arch, shapes, candidates, question, demand, profiles, memory_profile, offers)
     ranking = rank(sized, used, table, offer_rows, question)
     rejections += [*refused, *reject_budget(ranking.usd_per_hour, ranking.within_budget, question)]
-    serving = serving_candidates(shapes, sized.evaluated.candidates, question, profiles)
+    keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
+    bands = profiles.bands.get("output_tok_s", ResidualBands(quantity="output_tok_s", bands={}))
     options = build_options(
-        question, demand, sized, ranking, table, lambda row: confidence_of(arch, serving, profiles, row), today
+        question, demand, sized, ranking, table, lambda row: confidence_of(bands, keys.attributes(row)), today
     )
     return InferencePlan(
         question=asdict(question),
@@ -152,14 +154,12 @@ def _sized(
 
 def take_sizing(sizing: Sizing, rows: IntArray) -> Sizing:
     """Some candidates' sizing only."""
-    columns = {
-        f.name: getattr(sizing, f.name)[rows] for f in fields(sizing) if f.name != "estimate"
-    }
+    columns = {f.name: getattr(sizing, f.name)[rows] for f in fields(sizing) if f.name != "estimate"}
     return replace(sizing, **columns, estimate=_take_estimate(sizing.estimate, rows))
 
 
 def _take_estimate(estimate: ServingEstimate, rows: IntArray) -> ServingEstimate:
-    columns = {}
+    columns: dict[str, Any] = {}
     for f in fields(estimate):
         value = getattr(estimate, f.name)
         columns[f.name] = {k: v[rows] for k, v in value.items()} if isinstance(value, dict) else value[rows]

@@ -183,9 +183,6 @@ def _closest(
     """For each kind of node: the rejected candidate with the least excess, and how many options it stands for."""
     rows = np.flatnonzero(rejected)
     order = rows[np.lexsort((excess[rows], candidates.shape[rows]))]
-    shape = candidates.shape[order]
-    starts = np.flatnonzero(np.r_[True, shape[1:] != shape[:-1]]) if len(order) else []
-    sizes = np.diff(np.r_[starts, len(order)]) if len(order) else []
-    for start, size in zip(starts, sizes, strict=True):
-        row = int(order[start])
-        yield row, int(size) * int(offers[candidates.shape[row]])
+    shapes, starts, sizes = np.unique(candidates.shape[order], return_index=True, return_counts=True)
+    for shape, start, size in zip(shapes.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+        yield int(order[start]), size * int(offers[shape])

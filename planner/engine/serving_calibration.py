@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.collectives import CollectiveLaws
+from planner.engine.confidence import ResidualBands
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -62,8 +63,21 @@ class ServingProfiles:
     """Level -> attribute values -> natural logarithm of the factor of each constant, in order."""
     collectives: CollectiveLaws
     engines: Mapping[str, EngineSettings]
+    bands: Mapping[str, ResidualBands] = field(default_factory=dict)
+    """Held-out errors by quantity: output_tok_s, tpot, ttft."""
     fitted_on: str = ""
     as_of: str = ""
+
+    def newest_era(self, engine: str) -> str:
+        """The latest half-year that constants of ``engine`` were fitted for; empty where there is none."""
+        eras = [
+            dict(zip(level, key, strict=True))["era"]
+            for level, factors in self.factors.items()
+            if {"engine", "era"} <= set(level)
+            for key in factors
+            if dict(zip(level, key, strict=True))["engine"] == engine
+        ]
+        return max(eras, default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +100,10 @@ class Keys:
     @property
     def size(self) -> int:
         return len(next(iter(self.codes.values())))
+
+    def attributes(self, row: int) -> dict[str, str]:
+        """One candidate's attribute values by name."""
+        return {name: self.vocabularies[name][int(codes[row])] for name, codes in self.codes.items()}
 
 
 def distinct(keys: Keys) -> tuple[list[dict[str, str]], IntArray]:

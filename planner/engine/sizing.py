@@ -6,7 +6,7 @@ and bisection on the candidates concerned only. What can't be met even by an idl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 MAX_REPLICAS: Final = 2**20
+SEARCH_PRECISION: Final = 0.02
+"""Large fleets are sized to 2 %: far inside the error band of any speed."""
 TOO_SLOW_TTFT: Final = 1
 TOO_SLOW_TPOT: Final = 2
 TOO_MANY_REPLICAS: Final = 3
@@ -139,7 +141,7 @@ def _search(
             break
         low = np.where(still, high, low)
         high = np.where(still, high * 2, high)
-    while (high - low > 1).any():
+    while (high - low > np.maximum(1, low * SEARCH_PRECISION)).any():
         middle = (low + high) // 2
         slow_there = slow(middle)
         low = np.where(slow_there, middle, low)
@@ -161,22 +163,15 @@ def _too_slow(estimate: ServingEstimate, question: InferenceQuestion) -> BoolArr
 
 def take(coefficients: ServingCoefficients, rows: IntArray) -> ServingCoefficients:
     """The coefficients of some candidates only."""
-    step = coefficients.step
-    return replace(
-        coefficients,
-        step=type(step)(*(np.asarray(column)[rows] if np.ndim(column) else column for column in step)),
-        request_s=coefficients.request_s[rows],
-        cohort=coefficients.cohort[rows],
-        saturation=coefficients.saturation[rows],
-    )
+    step = type(coefficients.step)(*(_rows(column, rows) for column in coefficients.step))
+    others = {f.name: _rows(getattr(coefficients, f.name), rows) for f in fields(coefficients) if f.name != "step"}
+    return ServingCoefficients(step=step, **others)
+
+
+def _rows(column: Any, rows: IntArray) -> Any:
+    return np.asarray(column)[rows] if np.ndim(column) else column
 
 
 def take_limits(limits: AdmissionLimits, rows: IntArray) -> AdmissionLimits:
     """The admission limits of some candidates only."""
-    return AdmissionLimits(
-        **{
-            name: value[rows] if np.ndim(value) else value
-            for name in ("kv_sequences", "max_num_seqs", "max_num_batched_tokens")
-            for value in (getattr(limits, name),)
-        }
-    )
+    return AdmissionLimits(**{f.name: _rows(getattr(limits, f.name), rows) for f in fields(limits)})
