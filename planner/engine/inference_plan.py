@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import InferencePlan, Rejection
+from planner.engine.answers import InferenceOption, InferencePlan, Rejection
 from planner.engine.candidates import Candidates, check_pinned, enumerate_candidates
 from planner.engine.confidence import ResidualBands, confidence_of
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -67,14 +67,18 @@ def plan_inference(
     offers = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(shapes))
     candidates = enumerate_candidates(arch, shapes, question)
     rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers)]
-    sized, refused = _size(arch, shapes, candidates, question, demand, profiles, memory_profile, offers)
-    ranking = rank(sized, used, table, offer_rows, question)
-    rejections += [*refused, *reject_budget(ranking.usd_per_hour, ranking.within_budget, question)]
-    keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
-    bands = profiles.bands.get("output_tok_s", ResidualBands(quantity="output_tok_s", bands={}))
-    options = build_options(
-        question, demand, sized, ranking, table, lambda row: confidence_of(bands, keys.attributes(row)), today
-    )
+    options: tuple[InferenceOption, ...] = ()
+    found = 0
+    if len(candidates):
+        sized, refused = _size(arch, shapes, candidates, question, demand, profiles, memory_profile, offers)
+        ranking = rank(sized, used, table, offer_rows, question)
+        rejections += [*refused, *reject_budget(ranking.usd_per_hour, ranking.within_budget, question)]
+        keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
+        bands = profiles.bands.get("output_tok_s", ResidualBands(quantity="output_tok_s", bands={}))
+        options = build_options(
+            question, demand, sized, ranking, table, lambda row: confidence_of(bands, keys.attributes(row)), today
+        )
+        found = int(np.count_nonzero(ranking.within_budget))
     return InferencePlan(
         question=asdict(question),
         catalog_version=snapshot.version,
@@ -84,7 +88,7 @@ def plan_inference(
         peak_requests_s=demand.peak_requests_s,
         mean_requests_s=demand.mean_requests_s,
         options=options,
-        options_found=int(np.count_nonzero(ranking.within_budget)),
+        options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
         rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
         advice=() if options else (selection.advice or advise(question, rejections)),

@@ -1,0 +1,199 @@
+"""The inference search: what a buyer may rely on, on a catalog small enough to check by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.model_files import find_model
+from catalog.profiles import serving_memory_profile, serving_profiles
+from planner.engine.answers import InferenceOption, InferencePlan
+from planner.engine.errors import InvalidQuestion
+from planner.engine.hardware import CatalogSnapshot
+from planner.engine.inference_plan import plan_inference
+from planner.engine.workload import InferenceQuestion, parse_question
+from tests.engine.small_catalog import TODAY, accelerator, snapshot
+
+
+def plan(catalog: CatalogSnapshot | None = None, **raw: Any) -> InferencePlan:
+    asked = {"model": "llama-3.1-8b", "requests_per_second": 10, **raw}
+    question = parse_question(InferenceQuestion, asked)
+    arch = find_model(str(asked["model"]))
+    assert arch is not None
+    return plan_inference(
+        question, arch, catalog or snapshot(), serving_profiles(), serving_memory_profile("vllm"), TODAY
+    )
+
+
+def cheapest(catalog: CatalogSnapshot | None = None, **raw: Any) -> InferenceOption:
+    return plan(catalog, **raw).options[0]
+
+
+def test_cost_is_price_times_nodes_times_hours() -> None:
+    for option in plan(requests_per_second=100).options:
+        price, nodes = option.price, option.cluster.nodes
+        assert price.usd_per_hour == price.usd_per_node_hour * nodes
+        assert price.usd_per_month == price.usd_per_hour * 730
+        assert price.usd_per_gpu_hour == price.usd_per_node_hour / Decimal(int(option.cluster.gpus_per_node))
+        assert option.cluster.gpus_billed == nodes * option.cluster.gpus_per_node >= option.cluster.gpus_used
+
+
+def test_bill_divides_into_input_and_output_tokens() -> None:
+    option = cheapest(requests_per_second=3, input_tokens=1200, output_tokens=300)
+    month_s = 730 * 3600
+    bill = 3 * month_s / 1e6 * (1200 * float(option.usd_per_million_input) + 300 * float(option.usd_per_million_output))
+    assert bill == pytest.approx(float(option.price.usd_per_month), rel=1e-4)
+    tokens = 3 * month_s * 1500 / 1e6
+    assert tokens * float(option.usd_per_million_tokens) == pytest.approx(float(option.price.usd_per_month), rel=1e-4)
+
+
+def test_options_are_ranked_and_marked() -> None:
+    options = plan(requests_per_second=200).options
+    months = [option.price.usd_per_month for option in options]
+    assert months == sorted(months)
+    assert options[0].on_pareto_front
+    front = [o for o in options if o.on_pareto_front]
+    latency = [o.speed.ttft_ms["p95"] + 249 * o.speed.tpot_ms["p95"] for o in front]
+    assert latency == sorted(latency, reverse=True)
+
+
+def test_memory_parts_and_free_sum_to_capacity() -> None:
+    memory = cheapest().memory
+    assert sum(memory.parts_gib.values()) + memory.free_gib == pytest.approx(memory.capacity_gib)
+    assert memory.parts_gib["weights"] == pytest.approx(14.96 / 2 + 0.98, rel=0.15)
+
+
+def test_working_sums_to_what_it_explains() -> None:
+    option = cheapest()
+    ttft = sum(term.value for term in option.working if term.group == "ttft")
+    assert ttft == pytest.approx(option.speed.ttft_ms["mean"], rel=1e-6)
+    month = next(term for term in option.working if term.group == "cost" and term.name == "month")
+    assert month.value == pytest.approx(float(option.price.usd_per_month), rel=1e-6)
+
+
+def test_limits_hold_for_every_option() -> None:
+    for option in plan(requests_per_second=50, ttft_ms=300, tpot_ms=20, headroom=0.3).options:
+        assert option.speed.ttft_ms["p95"] <= 300
+        assert option.speed.tpot_ms["p95"] <= 20
+        assert option.speed.utilization <= 0.7 + 1e-9
+
+
+def test_closed_loop_holds_its_clients() -> None:
+    option = cheapest(requests_per_second=None, concurrency=500)
+    assert option.speed.max_concurrency * 0.8 >= 500
+    assert option.speed.concurrency == pytest.approx(500)
+
+
+def test_spare_replicas_are_paid_for_and_not_counted_on() -> None:
+    without, with_spare = cheapest(requests_per_second=300), cheapest(requests_per_second=300, spare_replicas=2)
+    assert with_spare.price.usd_per_month > without.price.usd_per_month
+
+
+@pytest.mark.parametrize(
+    ("filters", "code"),
+    [
+        ({"countries": ["SG"], "max_price_age_days": 30}, "filter_max_price_age_days"),
+        ({"purchase_options": ["reserved_3y"]}, "filter_purchase_options"),
+    ],
+)
+def test_a_filter_that_empties_the_list_is_named(filters: dict[str, Any], code: str) -> None:
+    answer = plan(**filters)
+    assert answer.options == ()
+    assert code in {rejection.code for rejection in answer.rejections}
+    assert answer.advice
+    assert all("offers are left" in advice.suggestion for advice in answer.advice)
+
+
+def test_unknown_filter_names_say_what_is_known() -> None:
+    with pytest.raises(InvalidQuestion) as caught:
+        plan(providers=["nobody"], countries=["XX"])
+    assert {error.field: error.allowed for error in caught.value.errors} == {
+        "providers": "acme",
+        "countries": "ID, SG",
+    }
+
+
+def test_too_large_a_model_is_rejected_with_the_number() -> None:
+    answer = plan(model="llama-3.1-405b", weight_formats=["bf16"], max_nodes=1)
+    assert answer.options == ()
+    memory = [r for r in answer.rejections if r.code == "memory"]
+    assert memory
+    for rejection in memory:
+        assert rejection.value is not None
+        assert rejection.limit is not None
+        assert rejection.value > rejection.limit
+    assert any(advice.field == "weight_formats" for advice in answer.advice)
+
+
+def test_impossible_latency_is_rejected_with_the_best_there_is() -> None:
+    answer = plan(tpot_ms=0.2)
+    assert answer.options == ()
+    slow = [r for r in answer.rejections if r.code == "tpot_slo"]
+    assert slow
+    assert all(r.value is not None and r.value > 0.2 and r.limit == 0.2 for r in slow)
+    best = min(r.value for r in slow if r.value is not None)
+    advice = next(a for a in answer.advice if a.field == "tpot_ms")
+    assert plan(tpot_ms=float(advice.value)).options
+    assert float(advice.value) >= best
+
+
+def test_budget_keeps_out_what_costs_more() -> None:
+    month = float(cheapest().price.usd_per_month)
+    assert all(float(o.price.usd_per_month) <= month for o in plan(budget_usd_per_month=month).options)
+    broke = plan(budget_usd_per_month=month / 2)
+    assert broke.options == ()
+    assert next(r for r in broke.rejections if r.code == "budget").value == pytest.approx(month)
+
+
+def test_context_beyond_the_model_is_an_error() -> None:
+    with pytest.raises(InvalidQuestion) as caught:
+        plan(input_tokens=200_000)
+    assert caught.value.errors[0].field == "input_tokens"
+    assert "131,072" in caught.value.errors[0].allowed
+
+
+def test_invalid_tensor_parallel_lists_the_valid_sizes() -> None:
+    with pytest.raises(InvalidQuestion) as caught:
+        plan(model="qwen2.5-7b", tensor_parallel=8)
+    assert caught.value.errors[0].field == "tensor_parallel"
+    assert caught.value.errors[0].allowed.startswith("1, 2, 4, 28")
+
+
+def test_prices_carry_their_age() -> None:
+    option = plan(countries=["SG"]).options[0]
+    assert option.price.as_of == date(2026, 1, 1)
+    assert option.price.age_days == 332
+    assert option.price.is_stale
+
+
+@settings(max_examples=20, deadline=None)
+@given(factor=st.floats(1.0, 3.0), rate=st.floats(0.5, 200))
+def test_more_bandwidth_never_costs_more(factor: float, rate: float) -> None:
+    base = accelerator()
+    better = replace(base, memory_bandwidth_bytes_s=base.memory_bandwidth_bytes_s * factor)
+    before, after = (cheapest(snapshot(card=card), requests_per_second=rate) for card in (base, better))
+    assert after.price.usd_per_month <= before.price.usd_per_month
+
+
+@settings(max_examples=20, deadline=None)
+@given(factor=st.floats(1.0, 3.0), tokens=st.integers(100, 20_000))
+def test_more_memory_never_fits_less(factor: float, tokens: int) -> None:
+    base = accelerator(memory_bytes=24 * 2**30)
+    better = replace(base, memory_bytes=int(base.memory_bytes * factor))
+    before, after = (plan(snapshot(card=card), input_tokens=tokens) for card in (base, better))
+    assert after.options_found >= before.options_found or (
+        after.options[0].price.usd_per_month <= before.options[0].price.usd_per_month
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(low=st.floats(0.1, 100), factor=st.floats(1.0, 10))
+def test_more_load_never_costs_less(low: float, factor: float) -> None:
+    less, more = cheapest(requests_per_second=low), cheapest(requests_per_second=low * factor)
+    assert more.price.usd_per_month >= less.price.usd_per_month
