@@ -11,7 +11,8 @@ from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
 from rest_framework import exceptions
 
-from planner.api.exceptions import NoSuchPath, Rejected, TooLarge, Unavailable
+from catalog.selectors import CatalogNotLoaded
+from planner.api.exceptions import KeyConflict, NoSuchPath, Rejected, TooLarge, Unavailable
 from planner.engine.errors import InvalidQuestion
 from planner.services.error_envelope import envelope, error_entry
 
@@ -27,6 +28,8 @@ class ApiExceptionHandler(ExceptionHandler):
                 return TooLarge()
             case SuspiciousOperation() | UnreadablePostError():
                 return exceptions.ParseError(str(exc) or None)
+            case CatalogNotLoaded():
+                return Unavailable(str(exc))
             case OperationalError():
                 return Unavailable()
             case _:
@@ -49,7 +52,7 @@ class ApiExceptionFormatter(ExceptionFormatter):
     def _value_and_allowed(self) -> tuple[object, str | None]:
         request, view = self.context["request"], self.context["view"]
         match self.exc:
-            case TooLarge() | NoSuchPath():
+            case TooLarge() | NoSuchPath() | KeyConflict():
                 return self.exc.value, self.exc.allowed
             case exceptions.MethodNotAllowed():
                 return request and request.method, ", ".join(view.allowed_methods)

@@ -41,6 +41,19 @@ class NoSuchPath(exceptions.NotFound):
         self.allowed = nearest or "the paths listed at /api/schema/"
 
 
+class KeyConflict(exceptions.APIException):
+    """422: the Idempotency-Key came before, with another request."""
+
+    status_code = status.HTTP_422_UNPROCESSABLE_ENTITY
+    default_code = "key_reused"
+    default_detail = "This Idempotency-Key came before with another request."
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.value = key
+        self.allowed = "a new key for a new request"
+
+
 class Unavailable(exceptions.APIException):
     """503: try again later."""
 

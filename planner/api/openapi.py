@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework.serializers import BaseSerializer
 
 from planner.api.schema import ref
 
@@ -23,27 +24,24 @@ _ALWAYS = {
 }
 
 
-def _answer_header(name: str, words: str, kind: type = int) -> OpenApiParameter:
-    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=words, response=True)
+def response_header(name: str, words: str, kind: OpenApiTypes = OpenApiTypes.INT, *statuses: int) -> OpenApiParameter:
+    """A header of the answers with one of ``statuses``, or of every answer."""
+    where = [str(status) for status in statuses] or True
+    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=words, response=where)
 
 
 RATE_HEADERS = [
-    _answer_header("RateLimit-Limit", "Calls allowed in a window from one address."),
-    _answer_header("RateLimit-Remaining", "Calls left in the window."),
-    _answer_header("RateLimit-Reset", "Seconds until the oldest call leaves the window."),
-    OpenApiParameter(
-        "Retry-After",
-        OpenApiTypes.INT,
-        OpenApiParameter.HEADER,
-        description="Seconds to wait.",
-        response=[429],
-    ),
+    response_header("RateLimit-Limit", "Calls allowed in a window from one address."),
+    response_header("RateLimit-Remaining", "Calls left in the window."),
+    response_header("RateLimit-Reset", "Seconds until the oldest call leaves the window."),
+    response_header("Retry-After", "Seconds to wait.", OpenApiTypes.INT, 429),
 ]
 
 
 def answer(component: str | type, words: str) -> OpenApiResponse:
-    """An answer of one component; ``words`` say what it is."""
-    return OpenApiResponse(response=ref(component), description=words)
+    """An answer of one component, or of what a serializer writes; ``words`` say what it is."""
+    is_serializer = isinstance(component, type) and issubclass(component, BaseSerializer)
+    return OpenApiResponse(response=component if is_serializer else ref(component), description=words)
 
 
 def error_responses(*statuses: int) -> dict[int, OpenApiResponse]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.field_spec import FieldSpec, specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.services.run_kinds import RUN_KINDS
 
 Schema = dict[str, Any]
 
@@ -74,12 +75,31 @@ def add_components(result: Schema, **_: Any) -> Schema:
     """A drf-spectacular hook: puts the components that the views refer to into the document."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(ERROR_COMPONENTS)
-    for question in (InferenceQuestion, TrainingQuestion):
+    schemas["RunRequest"] = _run_request_schema()
+    for question in (InferenceQuestion,):
         schemas[question.__name__] = question_schema(question)
-    for plan in (InferencePlan, TrainingPlan):
+    for plan in (InferencePlan,):
         schemas.update(answer_schemas(plan))
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     return result
+
+
+def _run_request_schema() -> Schema:
+    kinds = sorted(RUN_KINDS)
+    return {
+        "type": "object",
+        "description": "What to do, and with what.",
+        "required": ["kind"],
+        "additionalProperties": False,
+        "properties": {
+            "kind": {"type": "string", "description": "What is done.", **({"enum": kinds} if kinds else {})},
+            "params": {
+                "type": "object",
+                "description": "With what; the kind says which.",
+                "additionalProperties": True,
+            },
+        },
+    }
 
 
 def question_schema(question_type: type) -> Schema:

@@ -1,0 +1,65 @@
+"""Plans: a question, answered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from planner.api.base import ApiView
+from planner.api.openapi import RATE_HEADERS, answer, error_responses
+from planner.api.schema import ref
+from planner.api.throttles import PlanThrottle
+from planner.engine.answers import InferencePlan
+from planner.engine.workload import InferenceQuestion
+from planner.services import planning
+from planner.services.json_input import read_question
+from planner.services.plan_json import plan_to_json
+
+INFERENCE_EXAMPLE = {
+    "model": "meta-llama/Llama-3.1-70B-Instruct",
+    "input_tokens": 1155,
+    "output_tokens": 211,
+    "requests_per_second": 10,
+    "peak_factor": 2,
+    "ttft_ms": 2000,
+    "tpot_ms": 100,
+    "max_options": 10,
+}
+_PLAN = "The plan; `options` is empty and `advice` says what to change where nothing fits."
+
+
+class InferencePlanView(ApiView):
+    """Plan GPU clusters that serve a model's traffic."""
+
+    throttle_classes = [PlanThrottle]
+
+    @extend_schema(
+        operation_id="plan_inference",
+        summary="Plan inference",
+        tags=["plans"],
+        parameters=RATE_HEADERS,
+        request={"application/json": ref(InferenceQuestion)},
+        responses={200: answer(InferencePlan, _PLAN), **error_responses(400, 413, 415)},
+        examples=[OpenApiExample("A chat service", value=INFERENCE_EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        """State a model and its traffic; get ranked, priced clusters with the working shown.
+
+        Traffic is stated in exactly one way: `requests_per_second`, or `users` with `requests_per_user_per_day`, or
+        `concurrency`. The model is a catalog name or Hugging Face id in `model`, or a `config`.
+        """
+        return _answer(request, InferenceQuestion, planning.plan_inference)
+
+
+def _answer(
+    request: Request,
+    question_type: type,
+    plan: Callable[[dict[str, Any]], InferencePlan],
+) -> Response:
+    # An empty body never reaches the parser: the framework makes an empty object of it.
+    body = request.data if isinstance(request.data, bytes) else b""
+    return Response(plan_to_json(plan(read_question(question_type, body))))

@@ -1,0 +1,56 @@
+"""``manage.py plan inference FILE.json``: the same JSON in and out as the REST API."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from planner.engine.answers import InferencePlan
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.workload import InferenceQuestion
+from planner.services import planning
+from planner.services.error_envelope import envelope
+from planner.services.json_input import MAX_BODY_BYTES, read_question
+from planner.services.plan_json import encode, plan_to_json
+
+EXIT_BAD_INPUT = 2
+
+
+class Command(BaseCommand):
+    help = "Plan inference or training from a JSON question; prints the plan as JSON."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("kind", choices=("inference",))
+        parser.add_argument("file", metavar="FILE.json", help="the question; - reads it from standard input")
+        parser.add_argument("--indent", type=int, metavar="N", help="spread the answer out, N spaces a level")
+
+    def handle(self, *args: Any, kind: str, file: str, indent: int | None, **options: Any) -> None:
+        """Exit 0 and the plan on standard output; 2 and the error envelope on standard error for bad input."""
+        try:
+            plan = _plan(_read(file))
+        except InvalidQuestion as invalid:
+            self.stderr.write(encode(envelope(invalid.errors), indent=2), self.style.NOTICE)
+            sys.exit(EXIT_BAD_INPUT)
+        self.stdout.write(encode(plan_to_json(plan), indent=indent))
+
+
+def _read(file: str) -> bytes:
+    try:
+        if file == "-":
+            return sys.stdin.buffer.read(MAX_BODY_BYTES + 1)
+        with Path(file).open("rb") as stream:
+            return stream.read(MAX_BODY_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        fault = FieldError(
+            field="", value=file, message=f"Can't read the file: {reason}.", allowed="a readable file, or -"
+        )
+        raise InvalidQuestion([fault]) from error
+
+
+def _plan(data: bytes) -> InferencePlan:
+    return planning.plan_inference(read_question(InferenceQuestion, data))

@@ -1,0 +1,60 @@
+"""The API under test, with the planner behind it answering from the test's own plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import transaction
+from django.test import Client
+from pytest_django import DjangoDbBlocker
+
+from catalog.services import load_catalog
+from planner.engine.answers import InferencePlan
+from planner.engine.workload import InferenceQuestion, parse_question
+from planner.services import planning
+from tests.factories import plan_factory
+
+INFERENCE = {"model": "meta-llama/Llama-3.1-70B", "requests_per_second": 10}
+TRAINING = {"model": "meta-llama/Llama-3.1-8B", "tokens": 1e11}
+QUESTIONS = {"inference": INFERENCE, "training": TRAINING}
+
+Post = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _no_calls_yet() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions are read as always, and answered with the plans of tests.factories."""
+
+    def inference(raw: Mapping[str, Any]) -> InferencePlan:
+        return plan_factory(question=asdict(parse_question(InferenceQuestion, raw)))
+
+    monkeypatch.setattr(planning, "plan_inference", inference)
+
+
+@pytest.fixture
+def post(client: Client) -> Post:
+    """Posts a question (a mapping, or the very bytes) to plans/``kind``/."""
+
+    def send(kind: str, body: Mapping[str, Any] | bytes, content_type: str = "application/json", **extra: Any) -> Any:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return client.post(f"/api/v1/plans/{kind}/", data=data, content_type=content_type, **extra)
+
+    return send
+
+
+@pytest.fixture(scope="module")
+def loaded_catalog(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The project's own data files, loaded once for a module and rolled back after it; gives the version."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield load_catalog().version
+        transaction.set_rollback(True)
