@@ -43,7 +43,7 @@ def measure() -> Iterator[Figure]:
     """Every figure, in the order of docs/performance.md."""
     yield Figure(
         name="whole-catalog inference plan, median of 4 questions",
-        value=_median_ms(lambda question: plan_inference(question)),
+        value=_median_ms(plan_inference),
         unit="ms",
         target=300,
     )

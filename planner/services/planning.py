@@ -12,7 +12,8 @@ from django.utils import timezone
 from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import catalog_snapshot, find_model, model_names
 from planner.engine.answers import InferencePlan
-from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
+from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference as size_inference
 from planner.engine.model_arch import ModelArch
 from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, parse_question
@@ -32,11 +33,26 @@ def plan_inference(raw: Mapping[str, Any], *, today: date | None = None) -> Infe
 
 
 def resolve_model(question: PlaceAndPurchase) -> ModelArch:
-    """The question's model, from the catalog."""
+    """The question's model: from its config where given, else from the catalog."""
+    if question.config is not None:
+        try:
+            return parse_hf_config(dict(question.config))
+        except UnsupportedModel as error:
+            raise InvalidQuestion([_unsupported(error)]) from error
     arch = find_model(question.model)
     if arch is None:
         raise InvalidQuestion([_unknown_model(question.model)])
     return arch
+
+
+def _unsupported(error: UnsupportedModel) -> FieldError:
+    return FieldError(
+        field="config",
+        value=error.value,
+        message=str(error),
+        allowed=f"a decoder-only transformer's config.json; see its key {error.field}",
+        code="unsupported_model",
+    )
 
 
 def _unknown_model(name: str) -> FieldError:
