@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from celery import current_app
+from django.db import transaction
 from django.test import override_settings
+from pytest_django import DjangoDbBlocker
+
+from catalog.services import LoadReport, load_catalog
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,3 +45,17 @@ def _remove(folder: Path) -> None:
     for path in sorted(folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     folder.rmdir()
+
+
+@pytest.fixture(scope="module")
+def loaded_catalog(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[LoadReport]:
+    """The project's own catalog, inside one transaction that every test of the module nests in."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield load_catalog()
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def catalog(loaded_catalog: LoadReport, db: None) -> LoadReport:
+    """The project's own catalog in the database."""
+    return loaded_catalog

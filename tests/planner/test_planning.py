@@ -37,7 +37,7 @@ def test_config_that_is_no_transformer_names_its_key() -> None:
     assert "config.json" in error.allowed
 
 
-@pytest.mark.django_db
+@pytest.mark.usefixtures("catalog")
 def test_unknown_model_is_an_error() -> None:
     with pytest.raises(InvalidQuestion) as caught:
         resolve_model(InferenceQuestion(model="no such model"))
