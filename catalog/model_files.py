@@ -44,7 +44,7 @@ def architecture_key(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    words = re.split(r"[^a-z0-9.]+", name.rsplit("/", 1)[-1].lower())
+    words = re.split(r"[^a-z0-9.+]+", name.rsplit("/", 1)[-1].lower())
     return [word for word in words if word] or [""]
 
 

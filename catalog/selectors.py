@@ -16,6 +16,7 @@ from django.db.models import Exists, OuterRef
 
 from catalog.importers.accelerators import accelerator_name_key
 from catalog.importers.rows import COUNTRIES
+from catalog.model_files import architecture_key, model_key
 from catalog.models import Accelerator as AcceleratorRow
 from catalog.models import CatalogVersion, ModelArchitecture, Offer, Provider, Region, TokenPrice
 from catalog.snapshot import age_limits, build_snapshot
@@ -99,8 +100,13 @@ def list_accelerators(*, rentable_only: bool = False) -> list[Accelerator]:
 
 
 def find_model(name: str) -> ModelArch | None:
-    """The architecture of that name, Hugging Face id or alias, whatever the case; ``None`` if there is none."""
-    return _read(catalog_version()).models.get(name.strip().casefold())
+    """The architecture of that name, Hugging Face id or alias, whatever the case; ``None`` if there is none.
+
+    A repack (``-FP8``, ``-AWQ``) or tuning (``-Instruct``) of a known model finds that model.
+    """
+    models = _read(catalog_version()).models
+    keys = (name.strip().casefold(), model_key(name), architecture_key(name))
+    return next((models[key] for key in keys if key in models), None)
 
 
 def model_names() -> list[str]:
@@ -165,11 +171,15 @@ def _read(version: str) -> _Read:
 
 
 def _models() -> dict[str, ModelArch]:
+    archs = [
+        (arch_from_spec(row.spec), (row.name, row.hf_id, *row.aliases))
+        for row in ModelArchitecture.objects.filter(retired=False)
+    ]
     found: dict[str, ModelArch] = {}
-    for row in ModelArchitecture.objects.filter(retired=False):
-        arch = arch_from_spec(row.spec)
-        for name in filter(None, (row.name, row.hf_id, *row.aliases)):
-            found.setdefault(name.casefold(), arch)
+    for key in (str.casefold, model_key, architecture_key):
+        for arch, names in archs:
+            for name in filter(None, names):
+                found.setdefault(key(name), arch)
     return found
 
 

@@ -21,6 +21,7 @@ from catalog.models import (
     CatalogVersion,
     FxRate,
     InstanceType,
+    ModelArchitecture,
     Offer,
     PriceAgeLimit,
     PriceObservation,
@@ -89,6 +90,7 @@ def _write(files: DataFiles) -> dict[str, Change]:
     ]
     shape_ids = _sync(tables, InstanceType, ("provider_id", "name"), shapes)
     _write_offers(tables, files.offers, by_code, shape_ids, region_ids)
+    _sync(tables, ModelArchitecture, ("name",), _values(files.models))
     _sync(tables, TokenPrice, ("provider", "provider_model_id"), _values(files.token_prices))
     _sync(tables, FxRate, ("base", "quote", "rate_date"), _values(files.fx_rates))
     _sync(tables, TaxRule, ("country", "name", "valid_from"), _values(files.tax_rules))

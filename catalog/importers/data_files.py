@@ -10,6 +10,7 @@ from pathlib import Path
 from catalog.importers.accelerators import read_accelerators
 from catalog.importers.carbon import read_carbon
 from catalog.importers.instance_types import read_instance_types
+from catalog.importers.model_architectures import read_model_architectures
 from catalog.importers.money import read_fx_rates, read_price_age_limits, read_tax_rules
 from catalog.importers.offers import read_offers
 from catalog.importers.price_gates import check_discounts, check_price_level, read_price_reviews
@@ -39,6 +40,7 @@ class DataFiles:
     accelerators: list[Row]
     instance_types: list[Row]
     offers: list[Row]
+    models: list[Row]
     token_prices: list[Row]
     fx_rates: list[Row]
     tax_rules: list[Row]
@@ -72,7 +74,9 @@ def read_data_files(folder: Path) -> DataFiles:
         codes,
     )
     check_price_level(
-        offers, {row.values["code"]: row.values["kind"] for row in providers}, read_price_reviews(folder, problems)
+        offers,
+        {row.values["code"]: row.values["kind"] for row in providers if row.sound},
+        read_price_reviews(folder, problems),
     )
     check_discounts(offers)
     files = DataFiles(
@@ -81,6 +85,7 @@ def read_data_files(folder: Path) -> DataFiles:
         accelerators=accelerators,
         instance_types=instance_types,
         offers=offers,
+        models=read_model_architectures(folder, problems),
         token_prices=read_token_prices(folder, problems),
         fx_rates=read_fx_rates(folder, problems),
         tax_rules=read_tax_rules(folder, problems),

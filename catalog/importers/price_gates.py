@@ -60,9 +60,9 @@ def check_price_level(
     offers = [row for row in offers if "usd_per_gpu_hour" in row.values and row.values["provider"] in kinds]
     for row in offers:
         groups[_group(row, kinds)][row.values["provider"]].append(row.values["usd_per_gpu_hour"])
+    medians = {group: median(median(prices) for prices in found.values()) for group, found in groups.items()}
     for row in offers:
-        by_provider = groups[_group(row, kinds)]
-        usual = median(median(prices) for prices in by_provider.values())
+        usual = medians[_group(row, kinds)]
         price = row.values["usd_per_gpu_hour"]
         if LOWEST * usual <= price <= HIGHEST * usual:
             continue

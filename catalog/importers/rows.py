@@ -28,6 +28,8 @@ COUNTRIES = {
 """ISO 3166 alpha-2 codes with their English names (CLDR)."""
 
 PRECISIONS = ("day", "month", "half_year", "year", "range", "upper_bound")
+SHOWN = 80
+"""Characters of a wrong value that a message repeats."""
 _FLAG = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -42,7 +44,9 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.column} {self.value!r}: {self.message}"
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        shown = self.value if len(self.value) <= SHOWN else self.value[:SHOWN] + "..."
+        return f"{place}: {shown!r}: {self.message}" if self.column else f"{place}: {self.message}"
 
 
 @dataclass(slots=True)

@@ -16,6 +16,9 @@ class ModelArchitecture(Fact):
     spec = models.JSONField()
     license = models.CharField(max_length=120, blank=True)
     release = models.CharField(max_length=20, blank=True, help_text="Year and month.")
+    published_total_params_b = models.FloatField(null=True, blank=True, help_text="Billions; empty: not published.")
+    published_active_params_b = models.FloatField(null=True, blank=True)
+    notes = models.TextField(blank=True)
 
     class Meta:
         ordering = ["name"]

@@ -80,7 +80,7 @@ class TokenPrice(Fact):
     tier_input_usd_per_mtok = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
     tier_output_usd_per_mtok = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
     flags = models.JSONField(default=list, blank=True)
-    pricing_page = models.URLField(max_length=300, blank=True)
+    pricing_page = models.CharField(max_length=300, blank=True)
     as_of_precision = models.CharField(max_length=12, choices=DatePrecision, default=DatePrecision.DAY)
     notes = models.TextField(blank=True)
 

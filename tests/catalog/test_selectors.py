@@ -1,12 +1,15 @@
 """What the planner reads: the snapshot's values are the files' facts in the engine's units."""
 
+import csv
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from catalog import selectors
-from catalog.models import CatalogVersion
+from catalog.models import CatalogVersion, ModelArchitecture
+from planner.engine.arch_spec import arch_from_spec
 
 
 def test_h100_sxm_is_what_the_driver_shows_with_dense_peaks_and_one_way_links(catalog):
@@ -125,3 +128,75 @@ def test_a_snapshot_is_kept_until_the_version_changes(catalog, django_assert_num
     second = selectors.catalog_snapshot()
     assert second is not first
     assert second.version == "another"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Llama 3.1 8B",
+        "llama 3.1 8b",
+        " meta-llama/Llama-3.1-8B ",
+        "meta-llama/Meta-Llama-3.1-8B-Instruct",
+        "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic",
+    ],
+)
+def test_models_are_found_by_name_id_and_repack(catalog, name):
+    arch = selectors.find_model(name)
+    assert arch is not None
+    assert (arch.name, arch.layers, arch.hidden) == ("Llama 3.1 8B", 32, 4096)
+
+
+@pytest.mark.parametrize("name", ["", "/", "no-such-model"])
+def test_an_unknown_model_is_none(catalog, name):
+    assert selectors.find_model(name) is None
+
+
+def test_every_model_can_be_built_and_found_by_each_of_its_names(catalog):
+    for row in ModelArchitecture.objects.all():
+        for name in (row.name, row.hf_id, *row.aliases):
+            if name:
+                found = selectors.find_model(name)
+                assert found is not None
+                assert found.layers > 0
+        assert selectors.find_model(row.name) == arch_from_spec(row.spec)
+    assert row.name in selectors.model_names()
+
+
+def test_model_search_needs_every_word_and_puts_beginnings_first(catalog):
+    names = [row.name for row in selectors.search_models("llama 3.1")]
+    assert names[:3] == ["Llama 3.1 405B", "Llama 3.1 70B", "Llama 3.1 8B"]
+    assert all("3.1" in name for name in names)
+    assert [row.name for row in selectors.search_models("meta-llama/Llama-3.1-8B")] == ["Llama 3.1 8B"]
+    assert selectors.search_models("zzz") == []
+    assert len(selectors.search_models("", limit=7)) == 7
+
+
+def test_token_prices_of_a_model_come_cheapest_first_with_unknown_last(catalog):
+    prices = selectors.token_prices("Llama 3.1 8B")
+    assert len(prices) >= 10
+    known = [row.output_usd_per_mtok for row in prices if row.output_usd_per_mtok is not None]
+    assert known == sorted(known)
+    assert prices[-1].output_usd_per_mtok is None
+    assert "unknown_price" in prices[-1].flags
+    assert selectors.token_prices("llama-3.1-8b") == prices
+    assert selectors.token_prices("no such model") == []
+
+
+def test_lists_hold_what_is_for_sale(catalog):
+    assert ("ID", "Indonesia") in selectors.list_countries()
+    assert "aws" in [provider.code for provider in selectors.list_providers()]
+    rentable = {accelerator.key for accelerator in selectors.list_accelerators(rentable_only=True)}
+    assert "h100-sxm" in rentable
+    assert "rubin-sxm" not in rentable
+    assert "rubin-sxm" in {accelerator.key for accelerator in selectors.list_accelerators()}
+
+
+HANDED_OVER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "validation"
+
+
+@pytest.mark.skipif(not HANDED_OVER.is_dir(), reason="the published cases are not beside the project")
+@pytest.mark.parametrize("name", ["inference", "inference_more", "training", "training_more", "peaks"])
+def test_every_accelerator_of_the_published_cases_resolves(catalog, name):
+    with (HANDED_OVER / f"{name}.csv").open(encoding="utf-8") as file:
+        names = {row["gpu"] for row in csv.DictReader(file)}
+    assert {gpu for gpu in names if selectors.resolve_accelerator(gpu) is None} == set()
