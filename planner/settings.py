@@ -219,6 +219,11 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1.0.0",
     "LICENSE": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
     "SERVE_INCLUDE_SCHEMA": False,
+    "TAGS": [
+        {"name": "plans", "description": "The two questions, answered at once."},
+        {"name": "catalog", "description": "What the planner knows, with source and date."},
+        {"name": "runs", "description": "Jobs that take longer than a request may."},
+    ],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["planner.api.schema.add_components"],
 }

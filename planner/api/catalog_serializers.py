@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils import timezone
@@ -9,7 +10,6 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from catalog.models import Accelerator, InstanceType, ModelArchitecture, PriceObservation, TokenPrice
-from catalog.selectors import price_age_limit_days
 from planner.api.schema import MONEY
 from planner.engine.arch_spec import arch_from_spec
 from planner.engine.cost import HOURLY, quantize
@@ -100,7 +100,10 @@ class InstanceTypeSerializer(serializers.ModelSerializer[InstanceType]):
 
 
 class OfferSerializer(serializers.ModelSerializer[PriceObservation]):
-    """One instance type in one region bought one way, at its current price."""
+    """One instance type in one region bought one way, at its current price.
+
+    ``context["age_limits"]`` are the days after which a price is stale, by provider kind and purchase option.
+    """
 
     id = serializers.CharField(source="list_key", help_text="Stays the same when the price changes.")
     provider = serializers.CharField(source="offer.instance_type.provider.code")
@@ -154,8 +157,8 @@ class OfferSerializer(serializers.ModelSerializer[PriceObservation]):
         return (timezone.localdate() - row.observed_on).days
 
     def get_is_stale(self, row: PriceObservation) -> bool:
-        provider = row.offer.instance_type.provider.code
-        return self.get_age_days(row) > price_age_limit_days(provider, row.offer.purchase_option)
+        limits: Mapping[tuple[str, str], int] = self.context["age_limits"]
+        return self.get_age_days(row) > limits[row.offer.instance_type.provider.kind, row.offer.purchase_option]
 
 
 class ModelArchitectureSerializer(serializers.ModelSerializer[ModelArchitecture]):

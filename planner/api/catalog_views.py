@@ -23,6 +23,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from catalog.selectors import catalog_version
+from catalog.snapshot import age_limits
 from planner.api import catalog_serializers as written
 from planner.api.base import ApiView
 from planner.api.filters import Filter, at_least, at_most, containing, not_older_than, one_of, read_parameters
@@ -65,8 +66,13 @@ class CatalogListView(ApiView):
         for name, value in given.items():
             rows = rows.filter(self.filters[name].keep(value))
         page = pages.paginate_queryset(rows, request) or []
-        body = {"catalog_version": version, **pages.links(), "results": self.serializer(page, many=True).data}
+        results = self.serializer(page, many=True, context=self.written_with()).data
+        body = {"catalog_version": version, **pages.links(), "results": results}
         return Response(body, headers={"ETag": etag, "Cache-Control": f"public, max-age={KEEP_FOR_S}"})
+
+    def written_with(self) -> dict[str, Any]:
+        """What the serializer needs beside the rows."""
+        return {}
 
 
 def _description(view: type[CatalogListView]) -> Callable[[Any], Any]:
@@ -155,6 +161,9 @@ class OffersView(CatalogListView):
         "max_usd_per_gpu_hour": at_most("usd_per_gpu_hour", "Price of a GPU at most.", 1e6, "USD/GPU-hour"),
         "max_age_days": not_older_than("observed_on", "Leaves out prices read longer ago."),
     }
+
+    def written_with(self) -> dict[str, Any]:
+        return {"age_limits": age_limits()}
 
 
 class ModelsView(CatalogListView):

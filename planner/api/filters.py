@@ -79,14 +79,13 @@ def containing(words: str, *lookups: str) -> Filter:
 
 
 def read_parameters(query: QueryDict, specs: Mapping[str, FieldSpec]) -> dict[str, Any]:
-    """The values given, by name; raises ``InvalidQuestion`` with every fault. An empty one is none."""
+    """The values given, by name; raises ``InvalidQuestion`` with every fault."""
     values: dict[str, Any] = {}
     faults: list[FieldError] = []
     for name, spec in specs.items():
-        given = [value for value in query.getlist(name) if value]
-        if not given:
+        if name not in query:
             continue
-        value = _read(name, spec, given)
+        value = _read(name, spec, query.getlist(name))
         if isinstance(value, FieldError):
             faults.append(value)
         else:
@@ -104,4 +103,11 @@ def _read(name: str, spec: FieldSpec, given: list[str]) -> Any:
         return FieldError(field=name, value=text, message="Holds a NUL character.", allowed="text without NUL")
     if spec.kind in ("number", "integer") and not _NUMBER.fullmatch(text):
         return FieldError(field=name, value=text, message="Not a number.", allowed=allowed_range(spec))
+    if spec.kind == "choices" and not all(_is_choice(spec, item) for item in text.split(",")):
+        allowed = ", ".join(spec.choices) or "texts separated by commas, none of them empty"
+        return FieldError(field=name, value=text, message="Not a known choice.", allowed=allowed)
     return read_value(name, spec, text)
+
+
+def _is_choice(spec: FieldSpec, item: str) -> bool:
+    return item in spec.choices if spec.choices else bool(item.strip())

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 from django.core.cache import cache
-from django.db import transaction
 from django.test import Client
-from pytest_django import DjangoDbBlocker
 
-from catalog.services import load_catalog
 from planner.engine.answers import InferencePlan
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services import planning
@@ -50,11 +47,3 @@ def post(client: Client) -> Post:
         return client.post(f"/api/v1/plans/{kind}/", data=data, content_type=content_type, **extra)
 
     return send
-
-
-@pytest.fixture(scope="module")
-def loaded_catalog(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """The project's own data files, loaded once for a module and rolled back after it; gives the version."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        yield load_catalog().version
-        transaction.set_rollback(True)
