@@ -9,4 +9,5 @@ urlpatterns = [
     path("health/", health, name="health"),
     path("admin/", admin.site.urls),
     path("api/", include("planner.api.urls")),
+    path("", include("frontend.urls")),
 ]

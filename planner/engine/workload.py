@@ -108,7 +108,7 @@ class InferenceQuestion(PlaceAndPurchase):
         "Burstiness", 1.0, 0, 10, "CV", "Coefficient of variation of gaps between requests; 1 is Poisson."
     )
     ttft_ms: float | None = number(
-        "TTFT limit", None, 1, 3.6e6, "ms", "Wait for the first token, at slo_percentile.", "traffic"
+        "TTFT limit", None, 1, 3.6e6, "ms", "Wait for the first token, at the percentile of the limits.", "traffic"
     )
     tpot_ms: float | None = number(
         "TPOT limit",
@@ -116,10 +116,12 @@ class InferenceQuestion(PlaceAndPurchase):
         0.1,
         1e5,
         "ms",
-        "Time per output token after the first, at slo_percentile.",
+        "Time per output token after the first, at the same percentile.",
         "traffic",
     )
-    slo_percentile: str = choice("SLO at", "p95", PERCENTILES, "Where in the distribution the limits hold.", "traffic")
+    slo_percentile: str = choice(
+        "Limits at", "p95", PERCENTILES, "Where in the distribution the limits hold.", "traffic"
+    )
     engine: str = choice("Engine", "vllm", SERVING_ENGINES, "Its profile's constants are used.", "precision")
     weight_formats: tuple[str, ...] = choices(
         "Weight format",

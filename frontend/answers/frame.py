@@ -1,0 +1,140 @@
+"""The frame of an answer that inference and training share: titles, charts of parts, and no answer at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from frontend import figures, numbers
+from frontend.answers import parts
+from frontend.answers.shown import Answer, Chart, Part
+from planner.engine.answers import GpuMemory, InferencePlan, TrainingPlan
+
+COMPARED = 5
+"""Bars in a cost chart."""
+REACH = 12
+"""Times the cheapest that a trade-off chart shows."""
+MOST_PAID = 2.0
+"""Times the cheapest that a faster option may cost to be worth naming."""
+LEAST_SAVED = 0.05
+
+
+def memory_chart(memory: GpuMemory) -> Chart:
+    """One GPU's memory as one bar against its capacity."""
+    shown = parts.memory_parts(memory)
+    bar = figures.Bar(label="", parts={**memory.parts_gib, "free": memory.free_gib}, total="")
+    return Chart(
+        id="memory",
+        title=_("%(share)s of each GPU's %(capacity)s GiB is spoken for")
+        % {
+            "share": numbers.percent(1 - memory.free_gib / memory.capacity_gib),
+            "capacity": numbers.rounded(memory.capacity_gib),
+        },
+        figure=figures.stack([bar], {part.key: part.label for part in shown}, parts.part_colors(shown), height=64),
+        parts=shown,
+    )
+
+
+def compared(options: Sequence[parts.Option], chosen: parts.Option) -> list[parts.Option]:
+    """The bars of a cost chart: the chosen option, then the best of each other accelerator in rank order."""
+    bars = [chosen]
+    seen = {chosen.cluster.accelerator}
+    for option in options:
+        if option.cluster.accelerator not in seen:
+            seen.add(option.cluster.accelerator)
+            bars.append(option)
+    return bars[:COMPARED]
+
+
+def tradeoff_chart(
+    points: Sequence[figures.Point], x: figures.Axis, y: figures.Axis, chosen_id: str, title: str
+) -> Chart:
+    """Cost against latency or time; what costs over ``REACH`` times the cheapest is left to the table."""
+    reach = REACH * min((point.y for point in points), default=0.0)
+    near = [point for point in points if point.y <= reach or point.id == chosen_id]
+    rest = _("Others")
+    note = _("Dotted: the Pareto front, where nothing is both cheaper and faster. Ringed: the option described here.")
+    if len(near) < len(points):
+        note += " " + _("Not drawn: %(n)d options above %(times)d times the cheapest.") % {
+            "n": len(points) - len(near),
+            "times": REACH,
+        }
+    legend = tuple(
+        Part(key=name, label=name, value="", share="", swatch=f"symbol-{n + 1}")
+        for name, n in figures.legend(near, rest)
+    )
+    figure = figures.tradeoff(near, x, y, chosen_id, rest)
+    return Chart(id="tradeoff", title=title, figure=figure, parts=legend, note=note)
+
+
+def finding(cheapest: str, faster: str, saved: float, times: float, what: str) -> str:
+    """What a trade-off chart shows: the cheapest, and what the next step in speed costs."""
+    words = {"name": cheapest, "fast": faster, "saved": numbers.percent(saved)}
+    if not faster:
+        return _("%(name)s is cheapest inside your limits; nothing much faster costs under twice as much") % words
+    more = {"more": numbers.percent(times - 1)}
+    if what == "wait":
+        return _("%(name)s is cheapest inside your limits; %(fast)s cuts the wait by %(saved)s for %(more)s more") % (
+            words | more
+        )
+    return _("%(name)s is cheapest inside your limits; %(fast)s cuts the time by %(saved)s for %(more)s more") % (
+        words | more
+    )
+
+
+def bill_legend(names: Mapping[str, str], bill: Mapping[str, float]) -> tuple[Part, ...]:
+    return tuple(
+        Part(key=key, label=label, value=numbers.money(bill[key]), share=share_text(bill, key), swatch=f"part-{n}")
+        for n, (key, label) in enumerate(names.items(), start=1)
+    )
+
+
+def share_text(bill: Mapping[str, float], key: str) -> str:
+    total = sum(bill.values())
+    return numbers.percent(bill[key] / total) if total else numbers.NOTHING
+
+
+def nothing_fits(
+    plan: InferencePlan | TrainingPlan,
+    given: Mapping[str, str],
+    question_type: type,
+    facts: tuple[tuple[str, str], ...],
+) -> Answer:
+    """No option: what most of them broke on, and the ways out."""
+    worst = max(plan.rejections, key=lambda rejection: rejection.count, default=None)
+    return Answer(
+        has_options=False,
+        sentence=_("Nothing fits: none of %(n)s options tried meets the question.")
+        % {"n": numbers.fixed(plan.options_tried)},
+        detail=" ".join((worst.reason, parts.broke(worst))).strip() if worst else "",
+        rejected_title=rejected_title(plan),
+        rejected=parts.rejected_groups(plan.rejections),
+        ways_out=parts.ways_out(plan.advice, given, question_type),
+        assumptions=plan.assumptions,
+        facts=facts,
+        bar_cost=_("Nothing fits"),
+    )
+
+
+def table_title(plan: InferencePlan | TrainingPlan) -> str:
+    return ngettext(
+        "%(found)s option meets the question, of %(tried)s tried",
+        "%(found)s options meet the question, of %(tried)s tried",
+        plan.options_found,
+    ) % {"found": numbers.fixed(plan.options_found), "tried": numbers.fixed(plan.options_tried)}
+
+
+def rejected_title(plan: InferencePlan | TrainingPlan) -> str:
+    count = sum(rejection.count for rejection in plan.rejections)
+    return ngettext("%(n)s option rejected, and why", "%(n)s options rejected, and why", count) % {
+        "n": numbers.fixed(count)
+    }
+
+
+def notice(wanted: str, shown: str) -> str:
+    """Said when a link's option is gone from the answer."""
+    if wanted and wanted != shown:
+        return _("The option in the link is no longer in the list; this is the cheapest one.")
+    return ""

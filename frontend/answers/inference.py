@@ -1,0 +1,121 @@
+"""An inference plan as a page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from frontend import numbers, words
+from frontend.answers import frame, parts
+from frontend.answers.inference_charts import charts
+from frontend.answers.inference_table import columns, row
+from frontend.answers.shown import Answer, KeyFigure
+from planner.engine.answers import InferenceOption, InferencePlan
+from planner.engine.workload import InferenceQuestion
+
+
+def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str) -> Answer:
+    """The page's answer: the sentence about the option looked at, charts, table, working, what was rejected."""
+    at = str(plan.question.get("slo_percentile") or "p95")
+    chosen = parts.chosen_option(plan.options, wanted)
+    if chosen is None:
+        return frame.nothing_fits(plan, given, InferenceQuestion, parts.model_facts(plan.model))
+    return Answer(
+        sentence=_sentence(chosen, at),
+        detail=_detail(chosen),
+        figures=_figures(chosen, at),
+        charts=charts(plan, chosen, at),
+        table_title=frame.table_title(plan),
+        columns=columns(at),
+        rows=tuple(row(option, given, at, chosen.id) for option in plan.options),
+        working=parts.working_groups(chosen.working),
+        working_title=_("How %(cluster)s was worked out") % {"cluster": parts.short_name(chosen.cluster)},
+        rejected_title=frame.rejected_title(plan),
+        rejected=parts.rejected_groups(plan.rejections),
+        ways_out=(),
+        remarks=tuple(_(item.suggestion) for item in plan.advice),
+        assumptions=plan.assumptions,
+        facts=parts.model_facts(plan.model),
+        bar_cost=_("%(money)s a month") % {"money": numbers.money(chosen.price.usd_per_month)},
+        bar_speed=_("TTFT %(time)s") % {"time": numbers.duration(chosen.speed.ttft_ms.get(at))},
+        notice=frame.notice(wanted, chosen.id),
+        chosen_id=chosen.id,
+    )
+
+
+def _sentence(option: InferenceOption, at: str) -> str:
+    return _(
+        "%(cluster)s: %(month)s a month, %(output)s per million output tokens, first token in %(ttft)s (%(at)s)."
+    ) % {
+        "cluster": parts.cluster_name(option.cluster),
+        "month": numbers.money(option.price.usd_per_month),
+        "output": numbers.money(option.usd_per_million_output),
+        "ttft": numbers.duration(option.speed.ttft_ms.get(at)),
+        "at": words.choice(at),
+    }
+
+
+def _detail(option: InferenceOption) -> str:
+    replicas = ngettext("%(n)s replica", "%(n)s replicas", option.layout.replicas) % {
+        "n": numbers.fixed(option.layout.replicas)
+    }
+    pieces = (
+        _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
+        f"{replicas}, {parts.layout_text(option.layout)}",
+        _("%(weights)s weights, %(kv)s KV cache")
+        % {"weights": words.choice(option.weight_format), "kv": words.choice(option.kv_format)},
+        parts.confidence_text(option.confidence),
+    )
+    return " · ".join(pieces)
+
+
+def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
+    speed, price = option.speed, option.price
+    ttft, tpot = speed.ttft_ms.get(at), speed.tpot_ms.get(at)
+    cost = KeyFigure(
+        label=_("Cost"),
+        value=_("%(money)s /h") % {"money": numbers.money(price.usd_per_hour)},
+        exact=f"{price.usd_per_hour:f} USD/h",
+        notes=(
+            _("%(gpu)s per GPU · %(node)s per node")
+            % {"gpu": numbers.money(price.usd_per_gpu_hour), "node": numbers.money(price.usd_per_node_hour)},
+            _("%(input)s per million input, %(output)s per million output tokens")
+            % {
+                "input": numbers.money(option.usd_per_million_input),
+                "output": numbers.money(option.usd_per_million_output),
+            },
+        ),
+    )
+    pace = KeyFigure(
+        label=_("Speed at the peak"),
+        value=f"{numbers.duration(ttft)} · {numbers.duration(tpot)}",
+        exact=f"{ttft} ms · {tpot} ms",
+        notes=(
+            _("TTFT %(at)s · TPOT %(at)s") % {"at": words.choice(at)},
+            _likely(ttft, option),
+        ),
+    )
+    room = KeyFigure(
+        label=_("Headroom"),
+        value=numbers.percent(max(0.0, 1 - speed.utilization)),
+        exact=f"{1 - speed.utilization:.4f}",
+        notes=(
+            _("%(peak)s of %(capacity)s requests/s at the peak")
+            % {"peak": numbers.rounded(speed.peak_requests_s), "capacity": numbers.rounded(speed.capacity_requests_s)},
+            _("KV cache %(kv)s full · %(now)s of %(most)s requests in flight")
+            % {
+                "kv": numbers.percent(speed.kv_cache_used),
+                "now": numbers.rounded(speed.concurrency),
+                "most": numbers.rounded(speed.max_concurrency),
+            },
+        ),
+    )
+    return cost, pace, room
+
+
+def _likely(ttft_ms: float | None, option: InferenceOption) -> str:
+    """The band of TTFT, where one is known."""
+    within = parts.spread(ttft_ms, option.confidence) if ttft_ms is not None else ""
+    return _("TTFT likely %(range)s") % {"range": within} if within else ""

@@ -1,0 +1,135 @@
+"""The charts of an inference answer, each with its finding as title."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from frontend import figures, numbers, words
+from frontend.answers import frame, parts
+from frontend.answers.shown import Chart
+from planner.engine.answers import InferenceOption, InferencePlan
+
+
+def charts(plan: InferencePlan, chosen: InferenceOption, at: str) -> tuple[Chart, ...]:
+    """Cost against latency, one GPU's memory, and what the bill pays for."""
+    return _tradeoff(plan, chosen, at), frame.memory_chart(chosen.memory), _bill(plan, chosen)
+
+
+def _tradeoff(plan: InferencePlan, chosen: InferenceOption, at: str) -> Chart:
+    limit = plan.question.get("ttft_ms")
+    x = figures.Axis(
+        title=_("TTFT %(at)s, log scale") % {"at": words.choice(at)},
+        tick=numbers.duration,
+        limit=float(limit) if isinstance(limit, int | float) else None,
+        limit_label=_("your TTFT limit"),
+    )
+    y = figures.Axis(title=_("USD a month, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
+    points = [
+        figures.Point(
+            id=option.id,
+            group=parts.accelerator(option.cluster),
+            label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.price.usd_per_month))}",
+            x=option.speed.ttft_ms[at],
+            y=float(option.price.usd_per_month),
+            is_front=option.on_pareto_front,
+            hover=_hover(option, at),
+        )
+        for option in plan.options
+        if option.speed.ttft_ms.get(at) and option.price.usd_per_month > 0
+    ]
+    return frame.tradeoff_chart(points, x, y, chosen.id, _finding(plan.options, at))
+
+
+def _finding(options: Sequence[InferenceOption], at: str) -> str:
+    """What the trade-off chart shows, in one line."""
+    known = [option for option in options if option.speed.ttft_ms.get(at)]
+    if len(known) < 2:
+        return _("Cost against wait for the first token")
+    cheapest = min(known, key=lambda option: option.price.usd_per_month)
+    most = float(cheapest.price.usd_per_month) * frame.MOST_PAID
+    fastest = min(
+        (option for option in known if float(option.price.usd_per_month) <= most),
+        key=lambda option: (option.speed.ttft_ms[at], option.price.usd_per_month),
+    )
+    saved = 1 - fastest.speed.ttft_ms[at] / cheapest.speed.ttft_ms[at]
+    return frame.finding(
+        parts.short_name(cheapest.cluster),
+        parts.short_name(fastest.cluster) if saved >= frame.LEAST_SAVED else "",
+        saved,
+        float(fastest.price.usd_per_month / cheapest.price.usd_per_month),
+        "wait",
+    )
+
+
+def bill_parts(option: InferenceOption, mean_requests_s: float) -> dict[str, float]:
+    """What a month's bill pays for; the parts sum to the bill.
+
+    GPUs billed beyond those used come first off; of the rest, each request per second of capacity costs
+    the same, whether the mean load uses it, only the peak does, or nothing does.
+    """
+    month = float(option.price.usd_per_month)
+    used = month * min(1.0, option.cluster.gpus_used / option.cluster.gpus_billed)
+    capacity = max(option.speed.capacity_requests_s, option.speed.peak_requests_s, 1e-12)
+    mean = min(mean_requests_s, option.speed.peak_requests_s)
+    return {
+        "mean": used * mean / capacity,
+        "peak": used * (option.speed.peak_requests_s - mean) / capacity,
+        "spare": used * (capacity - option.speed.peak_requests_s) / capacity,
+        "unused": month - used,
+    }
+
+
+def _bill(plan: InferencePlan, chosen: InferenceOption) -> Chart:
+    names = {
+        "mean": _("Mean load"),
+        "peak": _("Kept for the peak"),
+        "spare": _("Headroom and spares"),
+        "unused": _("GPUs billed, not used"),
+    }
+    compared = frame.compared(plan.options, chosen)
+    bars = [
+        figures.Bar(
+            label=f"{parts.short_name(option.cluster)}<br>{words.provider(option.cluster.provider)}",
+            parts=bill_parts(option, plan.mean_requests_s),
+            total="$" + numbers.compact_money(float(option.price.usd_per_month)),
+        )
+        for option in compared
+    ]
+    legend = frame.bill_legend(names, bars[0].parts)
+    return Chart(
+        id="bill",
+        title=_("%(share)s of the month's bill serves the mean load")
+        % {"share": frame.share_text(bars[0].parts, "mean")},
+        figure=figures.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
+        parts=legend,
+    )
+
+
+def _hover(option: InferenceOption, at: str) -> str:
+    cluster = option.cluster
+    return "<br>".join(
+        (
+            f"<b>{parts.cluster_name(cluster)}</b>",
+            f"{parts.layout_text(option.layout)} · {words.choice(option.weight_format)} · "
+            f"{words.choice(cluster.purchase_option)}",
+            _("%(gpu)s per GPU-hour, %(node)s per node-hour")
+            % {
+                "gpu": numbers.money(option.price.usd_per_gpu_hour),
+                "node": numbers.money(option.price.usd_per_node_hour),
+            },
+            _("%(month)s a month, %(output)s per million output tokens")
+            % {
+                "month": numbers.money(option.price.usd_per_month, 6),
+                "output": numbers.money(option.usd_per_million_output),
+            },
+            _("TTFT %(ttft)s, TPOT %(tpot)s (%(at)s)")
+            % {
+                "ttft": numbers.duration(option.speed.ttft_ms.get(at)),
+                "tpot": numbers.duration(option.speed.tpot_ms.get(at)),
+                "at": words.choice(at),
+            },
+            _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
+        )
+    )

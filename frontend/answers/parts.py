@@ -1,0 +1,267 @@
+"""Pieces of an answer that inference and training share: clusters, prices, bands, memory, the working."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TypeVar
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from frontend import numbers, words
+from frontend.answers.shown import Cell, Part, RejectedGroup, RejectedLine, WayOut, WorkingGroup, WorkingLine
+from frontend.figures import SERIES
+from frontend.query import canonical_query
+from planner.engine.answers import (
+    Advice,
+    Cluster,
+    Confidence,
+    GpuMemory,
+    InferenceOption,
+    Layout,
+    ModelSummary,
+    Price,
+    Rejection,
+    Term,
+    TrainingOption,
+)
+
+PART_COLORS = 7
+"""Swatch classes that the style sheet has; figures use the same order."""
+FREE_COLOR = "#dfe2e3"
+SHOWN_REJECTIONS = 8
+"""Subjects listed of each reason."""
+Option = TypeVar("Option", InferenceOption, TrainingOption)
+
+
+def cluster_name(cluster: Cluster) -> str:
+    """e.g. ``3 nodes of 4x H200 SXM at Nebius, eu-north1``."""
+    shape = f"{numbers.rounded(cluster.gpus_per_node)}× {accelerator(cluster)}"
+    nodes = ngettext("%(n)s node of %(shape)s", "%(n)s nodes of %(shape)s", cluster.nodes) % {
+        "n": numbers.fixed(cluster.nodes),
+        "shape": shape,
+    }
+    return _("%(nodes)s at %(place)s") % {"nodes": nodes, "place": place(cluster)}
+
+
+def place(cluster: Cluster) -> str:
+    """Provider and region; where the seller states no region, the country, or that none is stated."""
+    region = cluster.region
+    if "*" in region or not region:
+        region = words.country(cluster.country) or _("region not stated")
+    return f"{words.provider(cluster.provider)}, {region}"
+
+
+def short_name(cluster: Cluster) -> str:
+    """e.g. ``12x H200 SXM``; remarks in brackets are left to the full name."""
+    return f"{numbers.rounded(cluster.gpus_billed)}× {accelerator(cluster)}"
+
+
+def accelerator(cluster: Cluster) -> str:
+    return " ".join(cluster.accelerator_name.split(" (")[0].split())
+
+
+def layout_text(layout: Layout) -> str:
+    """The degrees that are not 1, e.g. ``TP2 · PP2``; one GPU a copy says so."""
+    degrees = (("TP", layout.tensor), ("PP", layout.pipeline), ("EP", layout.expert), ("CP", layout.context))
+    text = " · ".join(f"{name}{degree}" for name, degree in degrees if degree > 1)
+    return text or _("1 GPU a copy")
+
+
+def confidence_text(confidence: Confidence) -> str:
+    """e.g. ``estimate ±9 %, calibrated: 34 measured cases``; without a band where none is known."""
+    kind = str(words.CONFIDENCE[confidence.kind])
+    if not math.isfinite(confidence.high):
+        return _("%(kind)s: %(basis)s") % {"kind": kind, "basis": confidence.basis}
+    return _("estimate %(band)s, %(kind)s: %(basis)s") % {
+        "band": numbers.band(confidence.low, confidence.high),
+        "kind": kind,
+        "basis": confidence.basis,
+    }
+
+
+def spread(value_ms: float, confidence: Confidence) -> str:
+    """The band of a time, e.g. ``546 ms to 694 ms``; empty where none is known."""
+    if confidence.low == confidence.high or not math.isfinite(confidence.high):
+        return ""
+    low, high = numbers.duration(value_ms * confidence.low), numbers.duration(value_ms * confidence.high)
+    return _("%(low)s to %(high)s") % {"low": low, "high": high}
+
+
+def price_age(price: Price) -> Cell:
+    """How old a price is, as a badge; what is doubtful about it on hover."""
+    text = ngettext("%(n)s day", "%(n)s days", price.age_days) % {"n": numbers.fixed(price.age_days)}
+    exact = _("Read on %(date)s: %(source)s") % {"date": price.as_of.isoformat(), "source": price.source}
+    if price.flags:
+        exact += " · " + ", ".join(words.plain(flag) for flag in price.flags)
+    return Cell(
+        text=text, sort=str(price.age_days), exact=exact, badge="old" if price.is_stale or price.flags else "fresh"
+    )
+
+
+def money_cell(value: Decimal, places: int = 2) -> Cell:
+    return Cell(text=numbers.fixed(value, places), sort=str(value), exact=f"{value:f} USD")
+
+
+def band_cell(confidence: Confidence) -> Cell:
+    return Cell(
+        text=numbers.band(confidence.low, confidence.high),
+        sort=str(round(confidence.high - confidence.low, 4)),
+        exact=confidence_text(confidence),
+        sub=str(words.CONFIDENCE[confidence.kind]),
+    )
+
+
+def gpus_cell(cluster: Cluster) -> Cell:
+    used, billed = numbers.fixed(cluster.gpus_used), numbers.rounded(cluster.gpus_billed)
+    return Cell(
+        text=f"{used} / {billed}",
+        sort=str(cluster.gpus_billed),
+        exact=_("%(used)s GPUs used of %(billed)s billed") % {"used": used, "billed": billed},
+    )
+
+
+def working_groups(terms: Sequence[Term]) -> tuple[WorkingGroup, ...]:
+    """Terms by group in their order; a share of the group where its units agree."""
+    groups: dict[str, list[Term]] = {}
+    for term in terms:
+        groups.setdefault(term.group, []).append(term)
+    return tuple(_working_group(name, members) for name, members in groups.items())
+
+
+def _working_group(name: str, terms: Sequence[Term]) -> WorkingGroup:
+    total = sum(term.value for term in terms)
+    is_sum = len({term.unit for term in terms}) == 1 and len(terms) > 1 and min(term.value for term in terms) >= 0
+    is_sum = is_sum and total > 0
+    return WorkingGroup(
+        title=words.group(name),
+        lines=tuple(
+            WorkingLine(
+                name=words.term(term.name),
+                value=_with_unit(term.value, term.unit),
+                exact=term.value,
+                formula=term.formula,
+                share=term.value / total if is_sum else None,
+            )
+            for term in terms
+        ),
+        total=_with_unit(total, terms[0].unit) if is_sum else "",
+    )
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return f"{numbers.rounded(value, 4)} {_(unit) if unit else ''}".strip()
+
+
+def rejected_groups(rejections: Sequence[Rejection]) -> tuple[RejectedGroup, ...]:
+    """Reasons by what broke, the commonest first; of each the first few subjects with their numbers."""
+    by_code: dict[str, list[Rejection]] = {}
+    for rejection in rejections:
+        by_code.setdefault(rejection.code, []).append(rejection)
+    ranked = sorted(by_code.items(), key=lambda item: -_count(item[1]))
+    return tuple(_rejected_group(code, members) for code, members in ranked)
+
+
+def _count(rejections: Sequence[Rejection]) -> int:
+    return sum(rejection.count for rejection in rejections)
+
+
+def _rejected_group(code: str, members: Sequence[Rejection]) -> RejectedGroup:
+    commonest: dict[str, Rejection] = {}
+    for rejection in sorted(members, key=lambda rejection: -rejection.count):
+        commonest.setdefault(rejection.subject, rejection)
+    shown = list(commonest.values())[:SHOWN_REJECTIONS]
+    return RejectedGroup(
+        title=words.rejection(code),
+        count=numbers.fixed(_count(members)),
+        lines=tuple(
+            RejectedLine(
+                subject=rejection.subject,
+                reason=rejection.reason,
+                numbers=broke(rejection),
+                count=numbers.fixed(_count([member for member in members if member.subject == rejection.subject])),
+            )
+            for rejection in shown
+        ),
+        more=len(commonest) - len(shown),
+    )
+
+
+def broke(rejection: Rejection) -> str:
+    """The number that broke and its limit."""
+    unit = f" {_(rejection.unit)}" if rejection.unit else ""
+    if rejection.value is None and rejection.limit is None:
+        return ""
+    if rejection.limit is None:
+        return numbers.rounded(rejection.value) + unit
+    if rejection.value is None:
+        return _("limit %(limit)s") % {"limit": numbers.rounded(rejection.limit) + unit}
+    return _("%(value)s; limit %(limit)s") % {
+        "value": numbers.rounded(rejection.value) + unit,
+        "limit": numbers.rounded(rejection.limit) + unit,
+    }
+
+
+def memory_parts(memory: GpuMemory) -> tuple[Part, ...]:
+    """The parts of one GPU's memory in GiB, free last."""
+    parts = [(key, value) for key, value in memory.parts_gib.items() if value > 0]
+    shown = [
+        Part(
+            key=key,
+            label=words.memory_part(key),
+            value=_("%(n)s GiB") % {"n": numbers.rounded(value)},
+            share=numbers.percent(value / memory.capacity_gib),
+            swatch=f"part-{n % PART_COLORS + 1}",
+        )
+        for n, (key, value) in enumerate(parts)
+    ]
+    free = Part(
+        key="free",
+        label=words.memory_part("free"),
+        value=_("%(n)s GiB") % {"n": numbers.rounded(memory.free_gib)},
+        share=numbers.percent(memory.free_gib / memory.capacity_gib),
+        swatch="part-free",
+    )
+    return (*shown, free)
+
+
+def part_colors(parts: Sequence[Part]) -> dict[str, str]:
+    return {
+        part.key: FREE_COLOR if part.swatch == "part-free" else SERIES[n % PART_COLORS] for n, part in enumerate(parts)
+    }
+
+
+def model_facts(model: ModelSummary) -> tuple[tuple[str, str], ...]:
+    """The model as the engine understood it, for the reader to check."""
+    params = numbers.compact(model.total_params)
+    if model.active_params != model.total_params:
+        params = _("%(total)s, %(active)s active") % {"total": params, "active": numbers.compact(model.active_params)}
+    return (
+        (_("Model"), model.name or model.hf_id),
+        (_("Parameters"), params),
+        (_("Layers"), numbers.fixed(model.layers)),
+        (_("Attention"), model.attention),
+        (_("Native format"), words.choice(model.native_format)),
+        (_("KV cache a token"), _("%(n)s KiB at 16 bit") % {"n": numbers.rounded(model.kv_bytes_per_token / 1024)}),
+        (_("Longest context"), _("%(n)s tokens") % {"n": numbers.fixed(model.max_context)}),
+    )
+
+
+def chosen_option(options: Sequence[Option], wanted: str) -> Option | None:
+    """The option asked for, else the first."""
+    return next((option for option in options if option.id == wanted), options[0] if options else None)
+
+
+def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: type) -> tuple[WayOut, ...]:
+    """Advice with the link to the question it suggests; a remark that changes no field has none."""
+    return tuple(
+        WayOut(
+            text=_(item.suggestion),
+            query=canonical_query({**given, item.field: item.value}, question_type)
+            if item.field and item.value
+            else "",
+        )
+        for item in advice
+    )

@@ -1,0 +1,147 @@
+"""What an answer page shows, as plain values: the same shapes for inference and training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frontend.figures import Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFigure:
+    """One of the three figures under the sentence."""
+
+    label: str
+    value: str
+    notes: tuple[str, ...]
+    exact: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a stack: legend, value and share, the table twin of a chart."""
+
+    key: str
+    label: str
+    value: str
+    share: str
+    swatch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A figure with its finding as title, and its table twin."""
+
+    id: str
+    title: str
+    figure: Figure
+    parts: tuple[Part, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the options table."""
+
+    key: str
+    label: str
+    help: str = ""
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One value in the table: as read, as sorted, and in full on hover."""
+
+    text: str
+    sort: str
+    exact: str = ""
+    sub: str = ""
+    badge: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One option."""
+
+    id: str
+    title: str
+    subtitle: str
+    query: str
+    cells: tuple[Cell, ...]
+    is_chosen: bool
+    is_front: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingLine:
+    name: str
+    value: str
+    exact: float
+    formula: str
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingGroup:
+    """Terms that belong together; where all have one unit they have shares and a total."""
+
+    title: str
+    lines: tuple[WorkingLine, ...]
+    total: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedLine:
+    """One thing tried, and the number that broke."""
+
+    subject: str
+    reason: str
+    numbers: str
+    count: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedGroup:
+    """All that broke on the same thing: the commonest first, the rest as a count."""
+
+    title: str
+    count: str
+    lines: tuple[RejectedLine, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayOut:
+    """A change that helps, with the link that makes it."""
+
+    text: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Everything the answer column shows."""
+
+    sentence: str
+    detail: str
+    has_options: bool = True
+    notice: str = ""
+    figures: tuple[KeyFigure, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    table_title: str = ""
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    working_title: str = ""
+    working: tuple[WorkingGroup, ...] = ()
+    rejected_title: str = ""
+    rejected: tuple[RejectedGroup, ...] = ()
+    ways_out: tuple[WayOut, ...] = ()
+    remarks: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    """What the engine understood, as label and value."""
+    bar_cost: str = ""
+    bar_speed: str = ""
+    """The phone's bottom bar."""
+    chosen_id: str = ""

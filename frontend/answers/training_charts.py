@@ -1,0 +1,122 @@
+"""The charts of a training answer, each with its finding as title."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from frontend import figures, numbers, words
+from frontend.answers import frame, parts
+from frontend.answers.shown import Chart
+from planner.engine.answers import TrainingOption, TrainingPlan
+
+
+def charts(plan: TrainingPlan, chosen: TrainingOption) -> tuple[Chart, ...]:
+    """Cost against time, one GPU's memory, and where the money goes."""
+    return _tradeoff(plan, chosen), frame.memory_chart(chosen.memory), _bill(plan, chosen)
+
+
+def bill_parts(option: TrainingOption, goodput: float) -> dict[str, float]:
+    """What a run's bill pays for; the parts sum to the bill.
+
+    GPUs billed beyond those used come first off; the rest is time that advances the run, and time lost to
+    failures and checkpoints (1 - goodput).
+    """
+    total = float(option.usd_total)
+    used = total * min(1.0, option.cluster.gpus_used / option.cluster.gpus_billed)
+    return {"steps": used * goodput, "lost": used * (1 - goodput), "unused": total - used}
+
+
+def _tradeoff(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
+    limit = plan.question.get("finish_days")
+    x = figures.Axis(
+        title=_("Calendar days, log scale"),
+        tick=numbers.rounded,
+        limit=float(limit) if isinstance(limit, int | float) else None,
+        limit_label=_("your deadline"),
+    )
+    y = figures.Axis(title=_("USD for the run, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
+    points = [
+        figures.Point(
+            id=option.id,
+            group=parts.accelerator(option.cluster),
+            label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.usd_total))}",
+            x=option.speed.days,
+            y=float(option.usd_total),
+            is_front=option.on_pareto_front,
+            hover=_hover(option),
+        )
+        for option in plan.options
+        if option.speed.days > 0 and option.usd_total > 0
+    ]
+    return frame.tradeoff_chart(points, x, y, chosen.id, _finding(plan.options))
+
+
+def _finding(options: Sequence[TrainingOption]) -> str:
+    """What the trade-off chart shows, in one line."""
+    if len(options) < 2:
+        return _("Cost against time")
+    cheapest = min(options, key=lambda option: option.usd_total)
+    most = float(cheapest.usd_total) * frame.MOST_PAID
+    fastest = min(
+        (option for option in options if float(option.usd_total) <= most),
+        key=lambda option: (option.speed.days, option.usd_total),
+    )
+    saved = 1 - fastest.speed.days / cheapest.speed.days
+    return frame.finding(
+        parts.short_name(cheapest.cluster),
+        parts.short_name(fastest.cluster) if saved >= frame.LEAST_SAVED else "",
+        saved,
+        float(fastest.usd_total / cheapest.usd_total),
+        "time",
+    )
+
+
+def _bill(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
+    given = plan.question.get("goodput")
+    goodput = float(given) if isinstance(given, int | float) else 1.0
+    names = {
+        "steps": _("Steps that advance the run"),
+        "lost": _("Lost to failures and checkpoints"),
+        "unused": _("GPUs billed, not used"),
+    }
+    compared = frame.compared(plan.options, chosen)
+    bars = [
+        figures.Bar(
+            label=f"{parts.short_name(option.cluster)}<br>{words.provider(option.cluster.provider)}",
+            parts=bill_parts(option, goodput),
+            total="$" + numbers.compact_money(float(option.usd_total)),
+        )
+        for option in compared
+    ]
+    legend = frame.bill_legend(names, bars[0].parts)
+    return Chart(
+        id="bill",
+        title=_("%(share)s of the bill pays for steps that advance the run")
+        % {"share": frame.share_text(bars[0].parts, "steps")},
+        figure=figures.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
+        parts=legend,
+    )
+
+
+def _hover(option: TrainingOption) -> str:
+    return "<br>".join(
+        (
+            f"<b>{parts.cluster_name(option.cluster)}</b>",
+            f"{parts.layout_text(option.layout)} · {words.choice(option.sharding)} · "
+            f"{words.choice(option.cluster.purchase_option)}",
+            _("%(gpu)s per GPU-hour, %(node)s per node-hour")
+            % {
+                "gpu": numbers.money(option.price.usd_per_gpu_hour),
+                "node": numbers.money(option.price.usd_per_node_hour),
+            },
+            _("%(total)s, %(days)s, %(mfu)s MFU")
+            % {
+                "total": numbers.money(option.usd_total, 6),
+                "days": numbers.days(option.speed.days),
+                "mfu": numbers.percent(option.speed.mfu, 1),
+            },
+            _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
+        )
+    )

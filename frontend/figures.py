@@ -1,0 +1,289 @@
+"""The one module that builds Plotly figures: plain dicts, colours as light-theme values.
+
+``layout.meta.tokens`` names the CSS custom property behind each colour, so that the page can redraw a
+figure in its own theme; the dict itself is a valid figure for any other renderer. Times are ms, money USD.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Figure = dict[str, Any]
+
+INK, MUTE, LINE, ACCENT, PANEL, BAD = "#16191c", "#566067", "#dfe2e3", "#0f5c6e", "#ffffff", "#a3261b"
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00")
+REST = "#8a9298"
+TOKENS = {
+    INK: "--ink",
+    MUTE: "--mute",
+    LINE: "--line",
+    ACCENT: "--accent",
+    PANEL: "--panel",
+    BAD: "--bad",
+    REST: "--series-rest",
+    **{color: f"--series-{n}" for n, color in enumerate(SERIES, start=1)},
+}
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon")
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+TICK_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), tuple(1 + n / 4 for n in range(36)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One option in a trade-off chart."""
+
+    id: str
+    group: str
+    label: str
+    x: float
+    y: float
+    is_front: bool
+    hover: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """An axis: its title with the unit, how a tick reads, and a limit to mark with its words."""
+
+    title: str
+    tick: Callable[[float], str]
+    limit: float | None = None
+    limit_label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One stacked bar: parts by name, and the words at its end."""
+
+    label: str
+    parts: Mapping[str, float]
+    total: str
+
+
+def tradeoff(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str, rest_name: str) -> Figure:
+    """Cost against latency on log axes: one trace a group, the Pareto front as a line, the chosen ringed."""
+    groups = _groups(points)
+    front = sorted((point for point in points if point.is_front), key=lambda point: point.x)
+    chosen = [point for point in points if point.id == chosen_id]
+    traces = [_front_line(front)]
+    for n, (name, members) in enumerate(groups):
+        is_rest = n >= len(SERIES)
+        traces.append(_group_trace(rest_name if is_rest else name, members, n))
+    traces.append(_ring(chosen))
+    layout = _layout(height=360)
+    layout["xaxis"] = _log_axis(x, [point.x for point in points])
+    layout["yaxis"] = _log_axis(y, [point.y for point in points])
+    layout["yaxis"]["title"] = {"text": ""}
+    layout["annotations"] = _labels(front, chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
+    layout["showlegend"] = False
+    layout["annotations"].append(_above(y.title))
+    if x.limit and layout["xaxis"]["range"][0] < math.log10(x.limit) < layout["xaxis"]["range"][1]:
+        layout["shapes"] = [_limit_line(x.limit)]
+        layout["annotations"].append(_limit_label(x))
+    return {"data": traces, "layout": layout}
+
+
+def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, str], *, height: int) -> Figure:
+    """Stacked horizontal bars: one trace a part, the total at each bar's end, first bar on top."""
+    largest = max((sum(bar.parts.values()) for bar in bars), default=1.0) or 1.0
+    layout = _layout(height=height)
+    layout |= {"barmode": "stack", "bargap": 0.35, "showlegend": False}
+    layout["xaxis"] = {"visible": False, "range": [0, largest]}
+    layout["yaxis"] = {"autorange": "reversed", "automargin": True, "ticks": "", "tickfont": {"color": INK, "size": 12}}
+    layout["margin"] = {"l": 4, "r": 60 if any(bar.total for bar in bars) else 4, "t": 4, "b": 4}
+    if not any(bar.label for bar in bars):
+        layout["yaxis"] = {"visible": False, "autorange": "reversed"}
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": label,
+            "y": [bar.label for bar in bars],
+            "x": [bar.parts.get(key, 0.0) for bar in bars],
+            "marker": {"color": colors[key], "line": {"color": PANEL, "width": 1}},
+            "hovertemplate": f"{label}: %{{x:,.4~g}}<extra></extra>",
+        }
+        for key, label in names.items()
+        if any(bar.parts.get(key) for bar in bars)
+    ]
+    layout["annotations"] = [
+        _note(bar.total, sum(bar.parts.values()), bar.label, xanchor="left", xshift=6) for bar in bars if bar.total
+    ]
+    return {"data": traces, "layout": layout}
+
+
+def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: Axis, y: Axis) -> Figure:
+    """Lines over a common log axis, labelled where they end; a gap where a value is unknown."""
+    layout = _layout(height=320)
+    layout["xaxis"] = _log_axis(x, xs)
+    known = [value for values in lines.values() for value in values if value]
+    layout["yaxis"] = _log_axis(y, known or [1.0])
+    layout["yaxis"]["title"] = {"text": ""}
+    layout["annotations"] = [_above(y.title)]
+    traces = []
+    for n, (name, values) in enumerate(lines.items()):
+        color = SERIES[n % len(SERIES)]
+        line = {"color": color, "width": 2, "dash": ("solid", "dash", "dot")[n % 3]}
+        marker = {"color": color, "symbol": SYMBOLS[n % len(SYMBOLS)], "size": 7}
+        traces.append(
+            {"type": "scatter", "mode": "lines+markers", "name": name, "x": list(xs), "y": list(values),
+             "line": line, "marker": marker, "hovertemplate": f"{name}: %{{y:,.3~g}}<extra></extra>"}
+        )  # fmt: skip
+    layout["showlegend"] = len(lines) > 1
+    layout["legend"] = {"orientation": "h", "y": -0.25, "x": 0}
+    return {"data": traces, "layout": layout}
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round values between two bounds of a log axis, four or more where steps allow.
+
+    >>> ticks(90, 1200)
+    [100, 200, 500, 1000]
+    """
+    found: list[float] = []
+    for steps in TICK_STEPS:
+        decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+        found = [step * 10**decade for decade in decades for step in steps if low <= step * 10**decade <= high]
+        if len(found) >= 4:
+            return found if len(found) <= 8 else found[:: math.ceil(len(found) / 8)]
+    return found or [low, high]
+
+
+def legend(points: Sequence[Point], rest_name: str) -> list[tuple[str, int]]:
+    """Names of the groups in a trade-off chart with their place in the series, for a legend beside it."""
+    return [(name or rest_name, n) for n, (name, _members) in enumerate(_groups(points))]
+
+
+def _groups(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
+    """Points by group, those on the front first, then the larger; the last holds what has no colour left."""
+    members: dict[str, list[Point]] = {}
+    for point in points:
+        members.setdefault(point.group, []).append(point)
+    ranked = sorted(members.items(), key=lambda item: (-any(p.is_front for p in item[1]), -len(item[1]), item[0]))
+    named, rest = ranked[: len(SERIES)], [point for _name, group in ranked[len(SERIES) :] for point in group]
+    return [*named, ("", rest)] if rest else named
+
+
+def _group_trace(name: str, members: Sequence[Point], n: int) -> Figure:
+    color = SERIES[n] if n < len(SERIES) else REST
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [point.x for point in members],
+        "y": [point.y for point in members],
+        "ids": [point.id for point in members],
+        "customdata": [point.hover for point in members],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "marker": {
+            "color": color,
+            "symbol": SYMBOLS[n] if n < len(SYMBOLS) else "circle-open",
+            "size": [11 if point.is_front else 8 for point in members],
+            "opacity": [1.0 if point.is_front else 0.55 for point in members],
+            "line": {"color": PANEL, "width": 1},
+        },
+    }
+
+
+def _front_line(front: Sequence[Point]) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [point.x for point in front],
+        "y": [point.y for point in front],
+        "line": {"color": MUTE, "width": 1.5, "shape": "hv", "dash": "dot"},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _ring(chosen: Sequence[Point]) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [point.x for point in chosen],
+        "y": [point.y for point in chosen],
+        "marker": {"symbol": "circle-open", "size": 22, "color": ACCENT, "line": {"width": 3, "color": ACCENT}},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _layout(*, height: int) -> Figure:
+    return {
+        "height": height,
+        "autosize": True,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 13, "color": MUTE},
+        "margin": {"l": 54, "r": 12, "t": 32, "b": 44},
+        "hoverlabel": {"align": "left", "bgcolor": PANEL, "bordercolor": LINE, "font": {"color": INK, "size": 13}},
+        "dragmode": False,
+        "meta": {"tokens": TOKENS},
+    }
+
+
+def _log_axis(axis: Axis, values: Sequence[float]) -> Figure:
+    # The limit is part of the picture only where it is near: far off, it would squeeze the points together.
+    near = [axis.limit] if axis.limit and values and axis.limit <= 3 * max(values) else []
+    low, high = min([*values, *near], default=1.0), max([*values, *near], default=10.0)
+    pad = max(0.06, 0.11 * math.log10(high / low))
+    start, end = math.log10(low) - pad, math.log10(high) + pad
+    at = ticks(10**start, 10**end)
+    return {
+        "type": "log",
+        "range": [start, end],
+        "tickvals": at,
+        "ticktext": [axis.tick(value) for value in at],
+        "title": {"text": axis.title, "font": {"size": 13}, "standoff": 8},
+        "gridcolor": LINE,
+        "linecolor": LINE,
+        "zeroline": False,
+        "fixedrange": True,
+    }
+
+
+def _labels(
+    front: Sequence[Point], chosen: Sequence[Point], x_range: Sequence[float], y_range: Sequence[float]
+) -> list[Figure]:
+    """Names beside points, the chosen first, then the ends of the front, then what still has room."""
+    wanted = [*chosen, *front[:1], *front[-1:], *front[1:-1]]
+    placed: list[tuple[float, float]] = []
+    notes = []
+    for point in dict.fromkeys(wanted):
+        x, y = math.log10(point.x), math.log10(point.y)
+        at = ((x - x_range[0]) / (x_range[1] - x_range[0]), (y - y_range[0]) / (y_range[1] - y_range[0]))
+        if any(abs(at[0] - other[0]) < 0.34 and abs(at[1] - other[1]) < 0.11 for other in placed):
+            continue
+        placed.append(at)
+        # The front's lower left is empty by its nature; near the left edge a name goes to the right, above.
+        right = at[0] < 0.34
+        shift = {"xanchor": "left", "xshift": 10, "yshift": 13} if right else {"xanchor": "right", "xshift": -10}
+        notes.append(_note(point.label, x, y, yanchor="middle", **({"yshift": -13} | shift)))
+        if len(notes) == 5:
+            break
+    return notes
+
+
+def _note(text: str, x: Any, y: Any, **more: Any) -> Figure:
+    return {"text": text, "x": x, "y": y, "showarrow": False, "font": {"color": INK, "size": 12}, **more}
+
+
+def _above(title: str) -> Figure:
+    """The y axis' title, level and above the axis: turned text is slow to read and takes width."""
+    where = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": -50, "yshift": 8}
+    return _note(title, 0, 1, **where) | {"font": {"color": MUTE, "size": 13}}
+
+
+def _limit_line(value: float) -> Figure:
+    line = {"color": BAD, "width": 1.5, "dash": "dash"}
+    return {"type": "line", "xref": "x", "yref": "paper", "x0": value, "x1": value, "y0": 0, "y1": 1, "line": line}
+
+
+def _limit_label(axis: Axis) -> Figure:
+    assert axis.limit
+    note = _note(axis.limit_label, math.log10(axis.limit), 1, yref="paper", xanchor="right", xshift=-4, yanchor="top")
+    return note | {"font": {"color": BAD, "size": 12}}

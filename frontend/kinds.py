@@ -1,0 +1,55 @@
+"""The two questions of the planning page: how each is read, planned and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.answers.inference import present_inference
+from frontend.answers.shown import Answer
+from frontend.query import Asked
+from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
+from planner.engine.workload import InferenceQuestion
+from planner.services import planning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One of the two questions."""
+
+    slug: str
+    question_type: type
+    present: Callable[[Any, Mapping[str, str], str], Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A plan, or what is wrong with the question."""
+
+    plan: InferencePlan | TrainingPlan | None
+    errors: tuple[FieldError, ...]
+
+
+KINDS = {
+    "inference": Kind(
+        slug="inference",
+        question_type=InferenceQuestion,
+        present=present_inference,
+    ),
+}
+
+
+def plan_for(kind: Kind, asked: Asked) -> Outcome:
+    """Plan what was asked; faults of reading and of planning come back together."""
+    errors = list(asked.errors)
+    try:
+        plan = planning.plan_inference(asked.raw)
+    except InvalidQuestion as invalid:
+        seen = {error.field for error in errors}
+        return Outcome(plan=None, errors=(*errors, *(error for error in invalid.errors if error.field not in seen)))
+    except UnsupportedModel as unsupported:
+        fault = FieldError(field="config", value=unsupported.value, message=str(unsupported))
+        return Outcome(plan=None, errors=(*errors, fault))
+    return Outcome(plan=None if errors else plan, errors=tuple(errors))

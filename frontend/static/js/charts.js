@@ -1,0 +1,70 @@
+// Draws the figures that the page carries as JSON, in the page's own theme; saves them as PNG.
+"use strict";
+(() => {
+  const CONFIG = { displayModeBar: false, responsive: true, showTips: false };
+
+  // The figure names the custom property behind each colour it uses.
+  const themed = (value, colors) => {
+    if (typeof value === "string") return colors[value] ?? value;
+    if (Array.isArray(value)) return value.map((item) => themed(item, colors));
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, themed(item, colors)]));
+    }
+    return value;
+  };
+  const colorsOf = (tokens) => {
+    const style = getComputedStyle(document.documentElement);
+    return Object.fromEntries(Object.entries(tokens).map(([hex, name]) => [hex, style.getPropertyValue(name).trim() || hex]));
+  };
+
+  const draw = (plot) => {
+    const script = document.getElementById(plot.dataset.figure);
+    if (!script || !window.Plotly) return;
+    const figure = JSON.parse(script.textContent);
+    const { tokens, ...meta } = figure.layout.meta;
+    const colors = colorsOf(tokens);
+    const layout = themed({ ...figure.layout, meta }, colors);
+    Plotly.react(plot, themed(figure.data, colors), layout, CONFIG).then(() => {
+      plot.dataset.drawn = "true";
+      plot.removeAllListeners?.("plotly_click");
+      plot.on?.("plotly_click", ({ points }) => {
+        const id = points[0]?.id;
+        if (id) document.querySelector(`[data-row="${CSS.escape(id)}"] [data-choose]`)?.click();
+      });
+    });
+  };
+  const drawAll = () => document.querySelectorAll("[data-figure]").forEach(draw);
+
+  const save = async (button) => {
+    const plot = document.getElementById(button.dataset.png);
+    const { width, height } = plot.getBoundingClientRect();
+    const svg = await Plotly.toImage(plot, { format: "svg", width, height });
+    const image = new Image();
+    image.src = svg;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    canvas.width = width * 2;
+    canvas.height = height * 2;
+    const context = canvas.getContext("2d");
+    context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--panel");
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(image, 0, 0, canvas.width, canvas.height);
+    const link = document.createElement("a");
+    link.download = `${button.dataset.name}.png`;
+    link.href = canvas.toDataURL("image/png");
+    link.click();
+  };
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-png]");
+    if (button) save(button);
+  });
+  document.addEventListener("DOMContentLoaded", drawAll);
+  document.addEventListener("takar:theme", drawAll);
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.target.querySelector?.("[data-figure]")) event.target.querySelectorAll("[data-figure]").forEach(draw);
+  });
+  window.addEventListener("beforeprint", () => {
+    for (const details of document.querySelectorAll(".working")) details.open = true;
+  });
+})();

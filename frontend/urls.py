@@ -1,0 +1,37 @@
+"""The pages' addresses."""
+
+from django.urls import include, path, register_converter
+from django.urls.converters import StringConverter
+
+from frontend.views import catalog, configs, exports, models, pages, plans, runs
+
+
+class QuestionConverter(StringConverter):
+    """One of the two questions; anything else is no page."""
+
+    regex = "inference"
+
+
+class CatalogSectionConverter(StringConverter):
+    """A section of the catalog."""
+
+    regex = "accelerators|instances|offers|models"
+
+
+register_converter(QuestionConverter, "question")
+register_converter(CatalogSectionConverter, "section")
+
+urlpatterns = [
+    path("", plans.plan_page, {"kind": "inference"}, name="plan-inference"),
+    path("answers/<question:kind>/", plans.answer_fragment, name="plan-answer"),
+    path("plans/<question:kind>.csv", exports.plan_csv, name="plan-csv"),
+    path("configs/<question:kind>/", configs.use_config, name="use-config"),
+    path("models/", models.model_search, name="model-search"),
+    path("runs/sweeps/", runs.start_sweep, name="start-sweep"),
+    path("runs/<uuid:uuid>/", runs.run_page, name="run"),
+    path("runs/<uuid:uuid>/cancel/", runs.cancel, name="cancel-run"),
+    path("catalog/", catalog.browse, name="catalog"),
+    path("catalog/<section:section>/", catalog.browse, name="catalog-section"),
+    path("docs/", pages.docs, name="docs"),
+    path("i18n/", include("django.conf.urls.i18n")),
+]

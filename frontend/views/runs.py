@@ -1,0 +1,110 @@
+"""Long work: start it, watch it, cancel it; leaving the page loses nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from frontend import numbers
+from frontend.answers.sweep import present_sweep
+from frontend.forms import allowed_text, error_text
+from frontend.kinds import KINDS
+from frontend.query import canonical_query, read_query
+from planner.engine.errors import InvalidQuestion
+from planner.engine.workload import InferenceQuestion
+from planner.models import Run, RunStatus
+from planner.selectors.runs import find_run
+from planner.services.runs import cancel_run, create_run
+
+SWEEP = "plan_sweep"
+STOP_POLLING = 286
+"""htmx stops polling when an answer has this status."""
+
+
+@require_POST
+def start_sweep(request: HttpRequest) -> HttpResponse:
+    """Queue the job that plans the same question at many loads, then show it."""
+    asked = read_query(QueryDict(request.POST.get("question", "")[:20_000]), KINDS["inference"].question_type)
+    user = request.user if request.user.is_authenticated else None
+    try:
+        if asked.errors:
+            raise InvalidQuestion(asked.errors)
+        run = create_run(kind=SWEEP, params={"question": asked.raw}, owner=user)
+    except InvalidQuestion as invalid:
+        lines = [f"{error.field}: {error_text(error)} {allowed_text(error)}" for error in invalid.errors]
+        context = {"nav": "", "lines": lines, "back": _question_link(asked.given)}
+        return render(request, "frontend/run_refused.html", context, status=400)
+    return HttpResponseRedirect(reverse("run", args=[run.uuid]))
+
+
+@require_safe
+def run_page(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Progress, elapsed and estimated time, and the result when it is there; polled by htmx."""
+    run = _find(request, uuid)
+    context = _context(run)
+    if request.headers.get("HX-Request") != "true":
+        return render(request, "frontend/run.html", context)
+    return render(request, "frontend/parts/run.html", context, status=STOP_POLLING if run.is_final else 200)
+
+
+@require_POST
+def cancel(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Ask for a stop; a finished run stays as it is."""
+    cancel_run(run=_find(request, uuid))
+    return HttpResponseRedirect(reverse("run", args=[uuid]))
+
+
+def _find(request: HttpRequest, uuid: UUID) -> Run:
+    run = find_run(uuid=uuid, user=request.user)
+    if run is None:
+        raise Http404
+    return run
+
+
+def _context(run: Run) -> dict[str, Any]:
+    question = run.params.get("question", {}) if isinstance(run.params, dict) else {}
+    given = {name: str(value) for name, value in question.items() if isinstance(value, str | int | float)}
+    result = run.result if run.kind == SWEEP and run.status == RunStatus.SUCCEEDED else None
+    return {
+        "nav": "",
+        "run": run,
+        "title": _("Cost against load") if run.kind == SWEEP else run.kind,
+        "question": " · ".join(f"{name} {value}" for name, value in given.items() if name != "config"),
+        "percent": numbers.percent(run.progress),
+        "elapsed": _elapsed(run),
+        "remaining": _remaining(run),
+        "sweep": present_sweep(result, given.get("slo_percentile", "p95")) if isinstance(result, dict) else None,
+        "error": (run.error or {}).get("detail", "") if isinstance(run.error, dict) else "",
+        "can_cancel": not run.is_final and not run.cancel_requested,
+        "back": _question_link(given),
+    }
+
+
+def _question_link(given: dict[str, str]) -> str:
+    return f"{reverse('plan-inference')}?{canonical_query(given, InferenceQuestion)}"
+
+
+def _seconds(run: Run) -> float | None:
+    if run.started_at is None:
+        return None
+    return ((run.finished_at or timezone.now()) - run.started_at).total_seconds()
+
+
+def _elapsed(run: Run) -> str:
+    seconds = _seconds(run)
+    return numbers.NOTHING if seconds is None else numbers.duration(seconds * 1000)
+
+
+def _remaining(run: Run) -> str:
+    """What is left at the pace so far; unknown until a twentieth is done."""
+    seconds = _seconds(run)
+    if run.is_final or seconds is None or run.progress < 0.05:
+        return numbers.NOTHING
+    return numbers.duration(seconds * (1 / run.progress - 1) * 1000)

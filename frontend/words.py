@@ -1,0 +1,202 @@
+"""The engine's codes in words: limits, memory parts, groups of terms, choices.
+
+Names of products are facts and come from ``data/display_names.json``, those of providers from the catalog.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import lru_cache
+from pathlib import Path
+
+from babel import Locale
+from django.utils.functional import Promise
+from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext_lazy as _
+
+from catalog.selectors import list_providers
+
+DATA_DIR = Path(__file__).resolve().parent / "data"
+
+LIMITS: dict[str, str | Promise] = {
+    "kv_memory": _("KV cache memory"),
+    "memory": _("GPU memory"),
+    "weights": _("weight memory"),
+    "decode_bandwidth": _("decode bandwidth"),
+    "bandwidth": _("memory bandwidth"),
+    "memory_bandwidth": _("memory bandwidth"),
+    "compute": _("compute"),
+    "prefill_compute": _("prefill compute"),
+    "communication": _("communication"),
+    "network": _("network"),
+    "overhead": _("per-step overhead"),
+    "host_overhead": _("host overhead"),
+    "ttft_slo": _("the TTFT limit"),
+    "tpot_slo": _("the TPOT limit"),
+    "batch_limit": _("the batch limit"),
+    "max_num_seqs": _("the batch limit"),
+    "queue": _("queueing"),
+    "pipeline_bubble": _("pipeline bubbles"),
+    "demand": _("demand"),
+    "one_replica": _("nothing: one replica is enough"),
+    "none": _("nothing"),
+    "decode": _("decode bandwidth"),
+    "prefill": _("prefill compute"),
+    "saturated": _("saturation"),
+}
+MEMORY_PARTS: dict[str, str | Promise] = {
+    "weights": _("Weights"),
+    "kv_cache": _("KV cache"),
+    "kv": _("KV cache"),
+    "activations": _("Activations"),
+    "activation": _("Activations"),
+    "cuda_graphs": _("CUDA graphs"),
+    "graphs": _("CUDA graphs"),
+    "runtime": _("Runtime"),
+    "overhead": _("Runtime"),
+    "non_torch": _("Driver and NCCL"),
+    "gradients": _("Gradients"),
+    "optimizer": _("Optimizer states"),
+    "logits": _("Logits"),
+    "reserved": _("Reserved by the engine limit"),
+    "unreserved": _("Outside the engine limit"),
+    "fragmentation": _("Fragmentation"),
+    "buffers": _("Buffers"),
+    "adapters": _("Adapters"),
+    "state": _("Recurrent state"),
+    "free": _("Free"),
+}
+GROUPS: dict[str, str | Promise] = {
+    "demand": _("Demand"),
+    "step_time": _("Time of one decode step"),
+    "decode_step": _("Time of one decode step"),
+    "prefill": _("Time of a prefill"),
+    "ttft": _("Time to first token"),
+    "tpot": _("Time per output token"),
+    "memory": _("Memory of one GPU"),
+    "capacity": _("Capacity"),
+    "replicas": _("Replicas"),
+    "cost": _("Cost"),
+    "flops": _("Work"),
+    "goodput": _("Goodput"),
+    "training_step": _("Time of one training step"),
+    "run": _("The whole run"),
+}
+TERMS: dict[str, str | Promise] = {
+    "peak": _("peak load"),
+    "peak of a replica": _("peak load of a replica"),
+    "clients a replica": _("clients of a replica"),
+    "replicas": _("replicas"),
+    "weights": _("weights"),
+    "activation_peak": _("activations at their peak"),
+    "non_torch": _("driver and communication"),
+    "cuda_graphs": _("CUDA graphs"),
+    "kv_pool": _("KV cache"),
+    "unbudgeted": _("outside the budget"),
+    "gemm": _("matrix multiplications"),
+    "experts": _("experts"),
+    "attention_decode": _("attention, decode"),
+    "attention_prefill": _("attention, prefill"),
+    "collectives": _("communication"),
+    "layers": _("per-layer overhead"),
+    "prefill_launch": _("prefill overhead"),
+    "step": _("per-step overhead"),
+    "sequences": _("per-sequence overhead"),
+    "prefill": _("prefill"),
+    "iteration": _("shared iteration"),
+    "front_end": _("front end"),
+    "waiting": _("waiting"),
+    "month": _("a month"),
+}
+REJECTIONS: dict[str, str | Promise] = {
+    "memory": _("The weights do not fit"),
+    "kv_memory": _("No room for the KV cache"),
+    "ttft_slo": _("Too slow for the TTFT limit"),
+    "tpot_slo": _("Too slow for the TPOT limit"),
+    "replicas": _("Too many replicas"),
+    "max_nodes": _("Too many nodes"),
+    "budget": _("Over the budget"),
+    "invalid_layout": _("The layout is not possible"),
+    "context_too_long": _("Longer than the model's context"),
+    "deadline": _("Not done by the deadline"),
+    "dominated": _("Beaten by a listed option"),
+}
+CHOICES: dict[str, str | Promise] = {
+    "auto": _("Automatic"),
+    "on_demand": _("On demand"),
+    "spot": _("Spot"),
+    "reserved_1y": _("Reserved, 1 year"),
+    "reserved_3y": _("Reserved, 3 years"),
+    "marketplace": _("Marketplace"),
+    "monthly": _("By the month"),
+    "capacity_block": _("Capacity block"),
+    "mean": _("mean"),
+    "pretrain": _("Pre-training"),
+    "continued": _("Continued pre-training"),
+    "full_finetune": _("Full fine-tuning"),
+    "none": _("None"),
+    "selective": _("Selective"),
+    "full": _("Full"),
+}
+CONFIDENCE: dict[str, str | Promise] = {
+    "exact": _("exact"),
+    "calibrated": _("calibrated"),
+    "extrapolated": _("extrapolated"),
+}
+
+
+@lru_cache(maxsize=1)
+def _display_names() -> dict[str, str]:
+    names: dict[str, str] = json.loads((DATA_DIR / "display_names.json").read_text(encoding="utf-8"))
+    return names
+
+
+def plain(code: str) -> str:
+    """A code with no words of its own, readable: ``decode_bandwidth`` -> ``decode bandwidth``."""
+    return code.replace("_", " ")
+
+
+def limit(code: str) -> str:
+    return str(LIMITS.get(code, plain(code)))
+
+
+def memory_part(code: str) -> str:
+    return str(MEMORY_PARTS.get(code, plain(code).capitalize()))
+
+
+def term(name: str) -> str:
+    return str(TERMS.get(name, plain(name)))
+
+
+def rejection(code: str) -> str:
+    """Why options were left out, as a heading; a filter says which."""
+    if code.startswith("filter_"):
+        return gettext("Left out by a filter: %(name)s") % {"name": plain(code.removeprefix("filter_"))}
+    return str(REJECTIONS.get(code, plain(code).capitalize()))
+
+
+def group(code: str) -> str:
+    return str(GROUPS.get(code, plain(code).capitalize()))
+
+
+def choice(code: str) -> str:
+    """A choice of a field: a product's own name, else words, else the code."""
+    return str(CHOICES.get(code) or _display_names().get(code) or code)
+
+
+@lru_cache(maxsize=2)
+def _provider_names(minute: int) -> dict[str, str]:
+    """Names by code; read anew each minute, so that a reloaded catalog shows without a restart."""
+    return {provider.code: provider.name for provider in list_providers()}
+
+
+def provider(code: str) -> str:
+    """A provider's name, as the catalog has it."""
+    return _provider_names(int(time.monotonic() // 60)).get(code, code)
+
+
+def country(code: str) -> str:
+    """A country's name in the page's language; an unknown code as it is."""
+    territories = Locale.parse(get_language() or "en", sep="-").territories
+    return str(territories.get(code, code)) if code else ""

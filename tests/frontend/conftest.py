@@ -1,0 +1,30 @@
+"""Pages under test, with the planner behind them answering from the tests' own plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.workload import InferenceQuestion, TrainingQuestion, parse_question
+from planner.services import planning
+from tests.factories import plan_factory, training_plan_factory
+
+QUESTION = "model=Llama+3.1+70B&requests_per_second=10&ttft_ms=2000"
+
+
+@pytest.fixture
+def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions are read as always, and answered with the plans of tests.factories."""
+
+    def inference(raw: Mapping[str, Any]) -> InferencePlan:
+        return plan_factory(question=asdict(parse_question(InferenceQuestion, raw)))
+
+    def training(raw: Mapping[str, Any]) -> TrainingPlan:
+        return training_plan_factory(question=asdict(parse_question(TrainingQuestion, raw)))
+
+    monkeypatch.setattr(planning, "plan_inference", inference)
+    monkeypatch.setattr(planning, "plan_training", training, raising=False)

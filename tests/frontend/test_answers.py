@@ -1,0 +1,159 @@
+"""What an answer says: the sentence, the figures, the bill's parts, the working, reasons and ways out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontend.answers import parts
+from frontend.answers.inference import present_inference
+from frontend.answers.inference_charts import bill_parts
+from frontend.answers.training import present_training
+from frontend.answers.training_charts import bill_parts as run_bill_parts
+from planner.engine.answers import Confidence, Term
+from tests.factories import (
+    empty_plan_factory,
+    inference_option,
+    plan_factory,
+    training_option,
+    training_plan_factory,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_sentence_says_what_where_for_how_much_and_how_fast() -> None:
+    answer = present_inference(plan_factory(), {"model": "Llama 3.1 70B"}, "option-0")
+    assert answer.sentence == (
+        "1 node of 8× H200 SXM at nebius, eu-north1: $31,500 a month, $0.61 per million output tokens, "
+        "first token in 620 ms (p95)."
+    )
+    assert answer.detail == (
+        "Limited by decode bandwidth · 3 replicas, TP2 · FP8 weights, BF16 KV cache · "
+        "estimate ±12 %, calibrated: 34 measured cases: Hopper, vLLM, dense, fp8"
+    )
+
+
+def test_cost_is_shown_per_gpu_and_per_node_together() -> None:
+    cost, speed, room = present_inference(plan_factory(), {}, "option-0").figures
+    assert (cost.value, cost.notes[0]) == ("$43.20 /h", "$5.40 per GPU · $43.20 per node")
+    assert (speed.value, speed.notes[1]) == ("620 ms · 27 ms", "TTFT likely 546 ms to 694 ms")
+    assert (room.value, room.notes[0]) == ("31 %", "20 of 29 requests/s at the peak")
+
+
+def test_the_first_option_is_shown_unless_a_link_names_another() -> None:
+    plan = plan_factory()
+    first = present_inference(plan, {}, "")
+    assert first.chosen_id == plan.options[0].id
+    assert [row.id for row in first.rows if row.is_chosen] == [first.chosen_id]
+    gone = present_inference(plan, {}, "no-such-option")
+    assert gone.chosen_id == first.chosen_id
+    assert "no longer in the list" in gone.notice
+
+
+def test_a_row_links_to_the_same_question_with_that_option() -> None:
+    answer = present_inference(plan_factory(), {"model": "X", "users": "5"}, "")
+    assert answer.rows[0].query == f"model=X&users=5&option={answer.rows[0].id}"
+
+
+def test_an_unmeasured_option_has_no_band() -> None:
+    unknown = Confidence(kind="extrapolated", low=0.0, high=math.inf, basis="no measured case", cases=0)
+    plan = plan_factory(1, options=(inference_option(0, confidence=unknown),))
+    answer = present_inference(plan, {}, "")
+    assert answer.detail.endswith("extrapolated: no measured case")
+    assert answer.rows[0].cells[-1].text == "–"
+    assert answer.figures[1].notes[1] == ""
+
+
+def test_a_stale_or_flagged_price_is_marked() -> None:
+    badges = {
+        cell.text: cell.badge for row in present_inference(plan_factory(), {}, "").rows for cell in [row.cells[8]]
+    }
+    assert badges["13 days"] == "fresh"
+    assert badges["131 days"] == badges["164 days"] == "old"
+
+
+@given(
+    st.integers(1, 64), st.integers(0, 64), st.floats(0.001, 1e4), st.floats(1, 10), st.floats(0.5, 5), st.floats(0, 3)
+)
+def test_the_bills_parts_sum_to_the_bill(
+    used: int, unused: int, mean: float, peak_factor: float, room: float, mean_share: float
+) -> None:
+    option = inference_option(0)
+    peak = mean * peak_factor
+    option = replace(
+        option,
+        cluster=replace(option.cluster, gpus_used=used, gpus_billed=used + unused),
+        speed=replace(option.speed, peak_requests_s=peak, capacity_requests_s=peak * room),
+    )
+    bill = bill_parts(option, mean * mean_share)
+    assert sum(bill.values()) == pytest.approx(float(option.price.usd_per_month))
+    assert min(bill.values()) >= -1e-6
+
+
+def test_a_runs_bill_parts_sum_to_its_total() -> None:
+    option = training_option(0)
+    bill = run_bill_parts(option, 0.9)
+    assert sum(bill.values()) == pytest.approx(float(option.usd_total))
+    assert bill["lost"] == pytest.approx((bill["steps"] + bill["lost"]) * 0.1)
+
+
+def test_terms_of_one_unit_have_shares_and_a_sum() -> None:
+    groups = parts.working_groups(plan_factory().options[0].working)
+    step = next(group for group in groups if group.title == "Time of one decode step")
+    assert step.total == "18.7 ms"
+    assert sum(line.share or 0 for line in step.lines) == pytest.approx(1)
+    assert [line.name for line in step.lines] == ["weights", "KV cache", "all-reduce"]
+
+
+def test_terms_of_different_units_have_no_sum() -> None:
+    terms = (
+        Term(group="demand", name="peak", value=2.0, unit="req/s", formula=""),
+        Term(group="demand", name="replicas", value=3.0, unit="replicas", formula=""),
+    )
+    (group,) = parts.working_groups(terms)
+    assert (group.total, [line.share for line in group.lines]) == ("", [None, None])
+
+
+def test_rejections_are_grouped_by_reason_the_commonest_first() -> None:
+    groups = present_inference(plan_factory(), {}, "").rejected
+    assert [(group.title, group.count) for group in groups] == [
+        ("Weights do not fit", "1,210"),
+        ("Too slow for the TPOT limit", "87"),
+    ]
+    assert groups[1].lines[0].numbers == "131 ms; limit 100 ms"
+
+
+def test_nothing_fits_gives_numeric_ways_out_with_links() -> None:
+    answer = present_inference(empty_plan_factory(), {"model": "X", "users": "5", "ttft_ms": "100"}, "")
+    assert not answer.has_options
+    assert answer.sentence == "Nothing fits: none of 9,412 options tried meets the question."
+    assert [way.query for way in answer.ways_out] == [
+        "model=X&users=5&ttft_ms=900",
+        "model=X&users=5&ttft_ms=100&weight_formats=fp8",
+        "model=X&input_tokens=600&users=5&ttft_ms=100",
+    ]
+
+
+def test_a_training_answer_says_time_and_total() -> None:
+    answer = present_training(training_plan_factory(), {}, "option-0")
+    assert answer.sentence == (
+        "1 node of 8× H200 SXM at nebius, eu-north1: 15.5 days and $16,100 for 100B tokens, at 40.7 % MFU."
+    )
+    assert answer.figures[2].value == "40.7 %"
+    assert answer.rows[0].cells[2].text == "10,296"
+
+
+def test_dear_options_are_left_to_the_table() -> None:
+    plan = plan_factory()
+    dear = inference_option(1, id="dear", price=replace(inference_option(1).price, usd_per_month=Decimal(10_000_000)))
+    answer = present_inference(replace(plan, options=(*plan.options, dear)), {}, "")
+    assert "Not drawn: 1 options" in answer.charts[0].note
+    drawn = [id for trace in answer.charts[0].figure["data"] for id in trace.get("ids", ())]
+    assert "dear" not in drawn
+    assert len(drawn) == len(plan.options)
