@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from catalog.profiles import load_profile_file
 from planner.engine.arch_spec import arch_from_spec
 from planner.engine.model_arch import ModelArch
+
+T = TypeVar("T")
 
 MODELS_FILE = "model_architectures.json"
 
@@ -48,16 +50,26 @@ def _words(name: str) -> list[str]:
     return [word for word in words if word] or [""]
 
 
+def index_names(named: Iterable[tuple[Iterable[str], T]]) -> dict[str, T]:
+    """Look-up table from every name's keys to its entry; full names win over stripped ones."""
+    entries = [(list(filter(None, names)), entry) for names, entry in named]
+    index: dict[str, T] = {}
+    for key in (model_key, architecture_key):
+        for names, entry in entries:
+            for name in names:
+                index.setdefault(key(name), entry)
+    return index
+
+
+def look_up(index: Mapping[str, T], name: str) -> T | None:
+    """The entry a name stands for: itself, or the model it is a repack or tuning of."""
+    return index.get(model_key(name)) or index.get(architecture_key(name))
+
+
 @cache
 def _index() -> Mapping[str, Mapping[str, Any]]:
     entries = load_profile_file(MODELS_FILE)["models"]
-    index: dict[str, Mapping[str, Any]] = {}
-    for key in (model_key, architecture_key):
-        for entry in entries:
-            for name in (entry["name"], entry["hf_id"], *entry["aliases"]):
-                if name:
-                    index.setdefault(key(name), entry)
-    return index
+    return index_names(((entry["name"], entry["hf_id"], *entry["aliases"]), entry) for entry in entries)
 
 
 def find_model(name: str) -> ModelArch | None:
@@ -65,6 +77,5 @@ def find_model(name: str) -> ModelArch | None:
 
     A repack ("-FP8", "-AWQ") or tuning ("-Instruct") of a known model finds that model.
     """
-    index = _index()
-    entry = index.get(model_key(name)) or index.get(architecture_key(name))
+    entry = look_up(_index(), name)
     return arch_from_spec(entry["spec"]) if entry else None

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef
 
 from catalog.importers.accelerators import accelerator_name_key
 from catalog.importers.rows import COUNTRIES
-from catalog.model_files import architecture_key, model_key
+from catalog.model_files import index_names, look_up
 from catalog.models import Accelerator as AcceleratorRow
 from catalog.models import CatalogVersion, ModelArchitecture, Offer, Provider, Region, TokenPrice
 from catalog.snapshot import age_limits, build_snapshot
@@ -100,13 +100,8 @@ def list_accelerators(*, rentable_only: bool = False) -> list[Accelerator]:
 
 
 def find_model(name: str) -> ModelArch | None:
-    """The architecture of that name, Hugging Face id or alias, whatever the case; ``None`` if there is none.
-
-    A repack (``-FP8``, ``-AWQ``) or tuning (``-Instruct``) of a known model finds that model.
-    """
-    models = _read(catalog_version()).models
-    keys = (name.strip().casefold(), model_key(name), architecture_key(name))
-    return next((models[key] for key in keys if key in models), None)
+    """The architecture of that name, Hugging Face id or alias, or of the model it is a repack or tuning of."""
+    return look_up(_read(catalog_version()).models, name)
 
 
 def model_names() -> list[str]:
@@ -171,16 +166,8 @@ def _read(version: str) -> _Read:
 
 
 def _models() -> dict[str, ModelArch]:
-    archs = [
-        (arch_from_spec(row.spec), (row.name, row.hf_id, *row.aliases))
-        for row in ModelArchitecture.objects.filter(retired=False)
-    ]
-    found: dict[str, ModelArch] = {}
-    for key in (str.casefold, model_key, architecture_key):
-        for arch, names in archs:
-            for name in filter(None, names):
-                found.setdefault(key(name), arch)
-    return found
+    rows = ModelArchitecture.objects.filter(retired=False)
+    return index_names(((row.name, row.hf_id, *row.aliases), arch_from_spec(row.spec)) for row in rows)
 
 
 def _names_of(model: str) -> list[str]:

@@ -109,7 +109,7 @@ def test_graphs_are_budgeted_in_recent_versions() -> None:
     before = memory_of("Qwen3.6 35B-A3B", profile=old, total_gib=23.58, utilization=0.9325, weight_format="awq_int4")
     after = memory_of("Qwen3.6 35B-A3B", profile=new, total_gib=23.58, utilization=0.95, weight_format="awq_int4")
 
-    assert float(before.kv_pool - after.kv_pool) / GIB == pytest.approx(0, abs=0.1)
+    assert float(before.kv_pool - after.kv_pool) / GIB == pytest.approx(0, abs=0.12)
 
 
 def test_pool_is_per_gpu_and_shrinks_with_the_token_budget() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from catalog.model_files import find_model
+from catalog.selectors import CatalogNotLoaded, find_model
 from planner.services.validation import memory
 from planner.services.validation.model_library import ModelLibrary, read_architectures
 from planner.services.validation.replay import BadCaseFile, read_cases, write_predictions
@@ -33,6 +33,9 @@ class Command(BaseCommand):
             rows = read_architectures(options["architectures"]) if options["architectures"] else {}
         except (BadCaseFile, OSError, KeyError) as error:
             raise CommandError(str(error), returncode=2) from error
-        predictions = kind.predict(cases, ModelLibrary(find_model, rows))
+        try:
+            predictions = kind.predict(cases, ModelLibrary(find_model, rows))
+        except CatalogNotLoaded as error:
+            raise CommandError(str(error), returncode=2) from error
         write_predictions(options["out"], cases, predictions, kind)
         self.stdout.write(format_report(cases, predictions, kind))

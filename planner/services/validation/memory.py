@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from catalog.profiles import expert_padding, scheduler_defaults, serving_memory_profile
+from catalog.selectors import resolve_accelerator
 from planner.engine.errors import InvalidQuestion, UnsupportedModel
 from planner.engine.kv_cache import logged_tokens
 from planner.engine.memory import ServingMemoryProfile, serving_memory
@@ -90,7 +91,6 @@ def _predict(case: Case, library: ModelLibrary) -> Prediction:
         allocator=read.profile.allocator,
     )
     known = capacity is not None
-    confidence = "calibrated" if known else "exact"
     return Prediction(
         supported=True,
         reason="; ".join(read.assumptions),
@@ -98,7 +98,7 @@ def _predict(case: Case, library: ModelLibrary) -> Prediction:
             "weights_gib_per_gpu": float(memory.weights) / GIB,
             "kv_pool_gib_per_gpu": float(memory.kv_pool) / GIB if known else None,
             "kv_tokens": float(tokens) if known else None,
-            "confidence": confidence,
+            "confidence": "calibrated" if known else "exact",
         },
     )
 
@@ -130,7 +130,7 @@ def read_case(case: Case, library: ModelLibrary) -> MemoryCase | str:
         profile=profile,
         weight_format=weight_format,
         kv_format=kv_format,
-        capacity_bytes=None if total_gib is None else total_gib * GIB,
+        capacity_bytes=_capacity_bytes(case, total_gib, profile, assumed),
         utilization=_given(case, "gpu_memory_utilization", DEFAULT_UTILIZATION, assumed),
         tp=_given(case, "tp", 1, assumed),
         pp=_given(case, "pp", 1, assumed),
@@ -140,6 +140,19 @@ def read_case(case: Case, library: ModelLibrary) -> MemoryCase | str:
         max_num_seqs=_noted(case, "max_num_seqs", default_seqs, assumed),
         assumptions=tuple(assumed),
     )
+
+
+def _capacity_bytes(
+    case: Case, total_gib: float | None, profile: ServingMemoryProfile, assumed: list[str]
+) -> float | None:
+    """What the framework sees: as logged, else the catalog's driver-visible memory less the driver's share."""
+    if total_gib is not None:
+        return total_gib * GIB
+    accelerator = resolve_accelerator(case["gpu"])
+    if accelerator is None:
+        return None
+    assumed.append(f"memory of {accelerator.name} from the catalog")
+    return accelerator.memory_bytes - profile.driver_reserved_bytes
 
 
 def _given(case: Case, column: str, default: float, assumed: list[str]) -> float:
