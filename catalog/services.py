@@ -8,7 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from django.db import transaction
+from django.apps import apps
+from django.db import connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
@@ -65,6 +66,7 @@ def load_catalog(folder: Path = DATA_DIR, *, force: bool = False) -> LoadReport:
     version = f"{newest_date(files.offers, 'observed_on')}.{digest[:10]}"
     with transaction.atomic():
         tables = _write(files)
+        _refresh_statistics()
         CatalogVersion.objects.update_or_create(
             content_hash=digest,
             defaults={
@@ -74,6 +76,14 @@ def load_catalog(folder: Path = DATA_DIR, *, force: bool = False) -> LoadReport:
             },
         )
     return LoadReport(version=version, tables=tables)
+
+
+def _refresh_statistics() -> None:
+    """Let PostgreSQL plan the next reads by what was just written, not by the empty tables it knew."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            for model in apps.get_app_config("catalog").get_models():
+                cursor.execute(f'ANALYZE "{model._meta.db_table}"')
 
 
 def _write(files: DataFiles) -> dict[str, Change]:
