@@ -112,8 +112,8 @@ else:
 # Throttles count across web processes, so the default cache is one that they share.
 CACHES = {"default": env.cache("CACHE_URL", default="dbcache://takar_cache")}
 
-CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
-if CELERY_BROKER_URL == "filesystem://":
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://localhost//")
+if CELERY_BROKER_URL.startswith("filesystem:"):
     BROKER_DIR = VAR_DIR / "broker"
     BROKER_DIR.mkdir(exist_ok=True)
     CELERY_BROKER_TRANSPORT_OPTIONS = {

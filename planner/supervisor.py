@@ -23,7 +23,7 @@ from honcho.printer import Message
 from honcho.process import Process
 
 POLL_SECONDS = 0.2
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 8.0
 """Between asking a process to stop and ending it."""
 RESTART_SECONDS = 1.0
 SHORT_LIFE_SECONDS = 10.0

@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     changed.enable()
     config.add_cleanup(changed.disable)
-    if current_app.conf.broker_url == "filesystem://":
+    if current_app.conf.broker_url.startswith("filesystem:"):
         current_app.conf.broker_transport_options = {
             "data_folder_in": str(scratch / "broker"),
             "data_folder_out": str(scratch / "broker"),
