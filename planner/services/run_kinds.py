@@ -1,25 +1,8 @@
-"""What a job can do: the name of each kind, and the functions that check and run it."""
+"""Every kind of job, by name."""
 
-from __future__ import annotations
+from planner.services.plan_sweep import PLAN_SWEEP
+from planner.services.run_kind import ReportProgress, RunKind
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+__all__ = ["RUN_KINDS", "ReportProgress", "RunKind"]
 
-ReportProgress = Callable[[float, str], None]
-"""``report(share_done, message)``: stores the progress, keeps the job's lease alive, and raises
-``RunCancelled`` or ``LeaseLost`` when the work should stop. To be called every few seconds at least."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunKind:
-    """One kind of job."""
-
-    check: Callable[[Mapping[str, Any]], None]
-    """Raises ``InvalidQuestion`` for parameters that can't be run, before anything is stored."""
-    execute: Callable[[Mapping[str, Any], ReportProgress], dict[str, Any]]
-    """Does the work and returns the result as plain JSON values. It may be run again from the start after
-    a worker was lost, so it must have no effect but its result."""
-
-
-RUN_KINDS: dict[str, RunKind] = {}
+RUN_KINDS: dict[str, RunKind] = {"plan_sweep": PLAN_SWEEP}

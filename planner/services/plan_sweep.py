@@ -1,0 +1,174 @@
+"""The job ``plan_sweep``: one inference question planned again and again under more and more load.
+
+It answers what a single plan can't: how cost and speed move with the traffic, and where another node is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.engine.answers import InferenceOption, InferencePlan
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.workload import InferenceQuestion, parse_question
+from planner.services.plan_json import plain
+from planner.services.planning import plan_inference, resolve_model
+from planner.services.run_kind import ReportProgress, RunKind
+
+TRAFFIC_FIELDS = ("requests_per_second", "users", "concurrency")
+"""A question states one of these; the sweep multiplies it."""
+MOST_POINTS = 50
+LOWEST_FACTOR, HIGHEST_FACTOR = 1e-3, 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """The job's parameters, checked."""
+
+    question: Mapping[str, Any]
+    lowest: float
+    highest: float
+    points: int
+
+    def factors(self) -> list[float]:
+        """Multiples of the asked load, evenly spaced in ratio.
+
+        >>> Sweep(question={}, lowest=0.25, highest=4, points=5).factors()
+        [0.25, 0.5, 1.0, 2.0, 4.0]
+        """
+        # Rounded, so that a point at the asked load is at exactly that load.
+        return [float(f"{factor:.6g}") for factor in np.geomspace(self.lowest, self.highest, self.points)]
+
+
+def check_sweep(params: Mapping[str, Any]) -> None:
+    """Raise ``InvalidQuestion`` for parameters that ``run_sweep`` would refuse."""
+    read_sweep(params)
+
+
+def read_sweep(params: Mapping[str, Any]) -> Sweep:
+    """Parameters: ``question``, and optionally ``lowest`` (0.25), ``highest`` (8) and ``points`` (12).
+
+    Raises ``InvalidQuestion`` with every fault; those of the question are named ``question.FIELD``.
+    """
+    known = ("question", "lowest", "highest", "points")
+    faults = [
+        FieldError(
+            field=name,
+            value=params[name],
+            message="Unknown field.",
+            allowed=f"One of: {', '.join(known)}",
+            code="unknown_field",
+        )
+        for name in params
+        if name not in known
+    ]
+    question = params.get("question")
+    faults += _question_faults(question)
+    factor_range = f"{LOWEST_FACTOR:g} to {HIGHEST_FACTOR:g} times the asked load"
+    lowest, highest, points = params.get("lowest", 0.25), params.get("highest", 8.0), params.get("points", 12)
+    for name, factor in (("lowest", lowest), ("highest", highest)):
+        if not _is_number(factor) or not LOWEST_FACTOR <= factor <= HIGHEST_FACTOR:
+            faults.append(FieldError(field=name, value=factor, message="Out of range.", allowed=factor_range))
+    if not isinstance(points, int) or isinstance(points, bool) or not 2 <= points <= MOST_POINTS:
+        allowed = f"a whole number from 2 to {MOST_POINTS}"
+        faults.append(FieldError(field="points", value=points, message="Out of range.", allowed=allowed))
+    if not faults and lowest >= highest:
+        faults.append(FieldError(field="highest", value=highest, message="Not above lowest.", allowed=f"> {lowest:g}"))
+    if faults or not isinstance(question, Mapping):
+        raise InvalidQuestion(faults)
+    return Sweep(question=question, lowest=lowest, highest=highest, points=points)
+
+
+def run_sweep(params: Mapping[str, Any], report: ReportProgress) -> dict[str, Any]:
+    """Plan every point; the result lists them by rising load, each with its best option or why there is none."""
+    sweep = read_sweep(params)
+    asked = parse_question(InferenceQuestion, sweep.question)
+    (field,) = [name for name in TRAFFIC_FIELDS if getattr(asked, name) is not None]
+    factors = sweep.factors()
+    points: list[dict[str, Any]] = []
+    catalog_version = ""
+    for done, factor in enumerate(factors):
+        report(done / len(factors), f"Planning {factor:.3g} times the load")
+        question = dict(sweep.question) | {field: _scaled(field, getattr(asked, field), factor), "max_options": 1}
+        try:
+            plan = plan_inference(question)
+        except InvalidQuestion as error:
+            # The question itself is sound: this multiple of its traffic isn't.
+            points.append({"load_factor": factor, "best": None, "reason": str(error)})
+        else:
+            catalog_version = plan.catalog_version
+            points.append(_point(factor, plan))
+    return {"catalog_version": catalog_version, "traffic_field": field, "points": points}
+
+
+def _question_faults(question: object) -> list[FieldError]:
+    if not isinstance(question, Mapping):
+        allowed = "an inference question, as for a plan"
+        return [FieldError(field="question", value=question, message="Not a JSON object.", allowed=allowed)]
+    try:
+        resolve_model(parse_question(InferenceQuestion, question))
+    except InvalidQuestion as error:
+        return [
+            FieldError(
+                field=f"question.{fault.field}",
+                value=fault.value,
+                message=fault.message,
+                allowed=fault.allowed,
+                code=fault.code,
+            )
+            for fault in error.errors
+        ]
+    return []
+
+
+def _scaled(field: str, asked: float, factor: float) -> float | int:
+    load = asked * factor
+    return max(1, round(load)) if field == "concurrency" else load
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _point(factor: float, plan: InferencePlan) -> dict[str, Any]:
+    reason = None
+    if not plan.options:
+        commonest = max(plan.rejections, key=lambda rejection: rejection.count, default=None)
+        reason = commonest.reason if commonest else "No offer passes the filters."
+    return {
+        "load_factor": factor,
+        "mean_requests_s": plan.mean_requests_s,
+        "peak_requests_s": plan.peak_requests_s,
+        "best": _best(plan.options[0]) if plan.options else None,
+        "reason": reason,
+    }
+
+
+def _best(option: InferenceOption) -> dict[str, Any]:
+    cluster, price, speed = option.cluster, option.price, option.speed
+    chosen: dict[str, Any] = plain(
+        {
+            "provider": cluster.provider,
+            "region": cluster.region,
+            "instance_type": cluster.instance_type,
+            "accelerator_name": cluster.accelerator_name,
+            "nodes": cluster.nodes,
+            "gpus_used": cluster.gpus_used,
+            "gpus_billed": cluster.gpus_billed,
+            "replicas": option.layout.replicas,
+            "usd_per_hour": price.usd_per_hour,
+            "usd_per_month": price.usd_per_month,
+            "usd_per_million_output": option.usd_per_million_output,
+            "ttft_ms": speed.ttft_ms,
+            "tpot_ms": speed.tpot_ms,
+            "utilization": speed.utilization,
+            "limit": option.limit,
+        }
+    )
+    return chosen
+
+
+PLAN_SWEEP = RunKind(check=check_sweep, execute=run_sweep)
