@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from catalog.services import load_catalog
 from planner.models import Run, RunStatus
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.runs import announce_run, cancel_run, create_run
@@ -17,7 +18,7 @@ from tests.planner.slow_kind import SLOW_KIND
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("live-jobs")]
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -45,33 +46,54 @@ def _wait(run: Run, reached: Callable[[Run], bool], *, seen: list[Any] | None = 
     pytest.fail(f"run is still {run.status} at {run.progress}, attempts {run.attempts}, error {run.error}")
 
 
-def test_a_worker_runs_a_job_and_shows_its_progress(tmp_path: Path, processes: list[LiveProcess]) -> None:
-    processes.append(start_worker(tmp_path))
-    seen: list[tuple[str, float]] = []
-    run = create_run(kind="count_slowly", params={"steps": 16, "pause_s": 0.1})
-    _wait(run, lambda run: run.is_final, seen=seen)
-    assert (run.status, run.progress, run.attempts) == (RunStatus.SUCCEEDED, 1.0, 1)
-    assert (run.result or {})["steps"] == 16
-    shares = [share for _status, share in seen]
-    assert shares == sorted(shares)
-    assert len({share for share in shares if 0 < share < 1}) >= 3
-    assert [status for n, (status, _) in enumerate(seen) if n == 0 or status != seen[n - 1][0]] == [
-        "queued",
-        "running",
-        "succeeded",
-    ]
+@pytest.mark.usefixtures("worker")
+class TestOneWorker:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def worker(cls, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+        started = start_worker(tmp_path_factory.mktemp("worker"))
+        yield
+        started.kill()
 
+    def test_runs_a_job_and_shows_its_progress(self) -> None:
+        seen: list[tuple[str, float]] = []
+        run = create_run(kind="count_slowly", params={"steps": 16, "pause_s": 0.1})
+        _wait(run, lambda run: run.is_final, seen=seen)
+        assert (run.status, run.progress, run.attempts) == (RunStatus.SUCCEEDED, 1.0, 1)
+        assert (run.result or {})["steps"] == 16
+        shares = [share for _status, share in seen]
+        assert shares == sorted(shares)
+        assert len({share for share in shares if 0 < share < 1}) >= 3
+        assert [status for n, (status, _) in enumerate(seen) if n == 0 or status != seen[n - 1][0]] == [
+            "queued",
+            "running",
+            "succeeded",
+        ]
 
-def test_a_running_job_is_cancelled(tmp_path: Path, processes: list[LiveProcess]) -> None:
-    processes.append(start_worker(tmp_path))
-    run = create_run(kind="count_slowly", params={"steps": 1000, "pause_s": 0.1})
-    _wait(run, lambda run: run.progress > 0)
-    asked_s = time.monotonic()
-    cancel_run(run=run)
-    _wait(run, lambda run: run.is_final)
-    assert run.status == RunStatus.CANCELLED
-    assert run.result is None
-    assert time.monotonic() - asked_s < 5
+    def test_stops_a_cancelled_job(self) -> None:
+        run = create_run(kind="count_slowly", params={"steps": 1000, "pause_s": 0.1})
+        _wait(run, lambda run: run.progress > 0)
+        asked_s = time.monotonic()
+        cancel_run(run=run)
+        _wait(run, lambda run: run.is_final)
+        assert run.status == RunStatus.CANCELLED
+        assert run.result is None
+        assert time.monotonic() - asked_s < 5
+
+    def test_sweeps_the_real_catalog(self) -> None:
+        version = load_catalog().version
+        question = {
+            "model": "meta-llama/Llama-3.1-8B-Instruct",
+            "requests_per_second": 2,
+            "ttft_ms": 2000,
+            "tpot_ms": 60,
+        }
+        run = create_run(kind="plan_sweep", params={"question": question, "points": 3})
+        _wait(run, lambda run: run.is_final)
+        assert (run.status, run.error, run.catalog_version) == (RunStatus.SUCCEEDED, None, version)
+        points = (run.result or {})["points"]
+        assert [point["load_factor"] for point in points] == [0.25, 1.41421, 8.0]
+        assert all(point["best"]["gpus_used"] >= 1 for point in points)
 
 
 def test_a_killed_workers_run_is_finished_by_another(tmp_path: Path, processes: list[LiveProcess]) -> None:

@@ -1,0 +1,117 @@
+"""The job that plans one question under more and more load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalog.services import LoadReport
+from planner.engine.errors import InvalidQuestion
+from planner.services.plan_sweep import check_sweep, read_sweep, run_sweep
+
+QUESTION = {
+    "model": "meta-llama/Llama-3.1-70B-Instruct",
+    "input_tokens": 1500,
+    "output_tokens": 300,
+    "requests_per_second": 4,
+    "ttft_ms": 2000,
+    "tpot_ms": 60,
+}
+
+pytestmark = pytest.mark.usefixtures("catalog")
+
+
+def _faults(params: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(InvalidQuestion) as caught:
+        check_sweep(params)
+    return {fault.field: fault.message for fault in caught.value.errors}
+
+
+@pytest.mark.parametrize(
+    ("params", "faults"),
+    [
+        ({}, {"question": "Not a JSON object."}),
+        ({"question": [1]}, {"question": "Not a JSON object."}),
+        ({"question": QUESTION, "speed": 1}, {"speed": "Unknown field."}),
+        ({"question": QUESTION, "points": 1}, {"points": "Out of range."}),
+        ({"question": QUESTION, "points": 51}, {"points": "Out of range."}),
+        ({"question": QUESTION, "points": 2.5}, {"points": "Out of range."}),
+        ({"question": QUESTION, "points": True}, {"points": "Out of range."}),
+        ({"question": QUESTION, "lowest": 0}, {"lowest": "Out of range."}),
+        ({"question": QUESTION, "lowest": "1"}, {"lowest": "Out of range."}),
+        ({"question": QUESTION, "highest": float("nan")}, {"highest": "Out of range."}),
+        ({"question": QUESTION, "lowest": 2, "highest": 2}, {"highest": "Not above lowest."}),
+        ({"question": QUESTION | {"model": "no-such-model"}}, {"question.model": "Not in the catalog."}),
+    ],
+)
+def test_names_every_fault(params: dict[str, Any], faults: dict[str, str]) -> None:
+    assert _faults(params) == faults
+
+
+def test_names_the_questions_own_faults() -> None:
+    faults = _faults({"question": QUESTION | {"headroom": 2, "colour": "red"}, "points": 0})
+    assert set(faults) == {"question.headroom", "question.colour", "points"}
+
+
+def test_has_twelve_points_from_a_quarter_to_eight_times_the_load() -> None:
+    factors = read_sweep({"question": QUESTION}).factors()
+    assert (len(factors), factors[0], factors[-1]) == (12, 0.25, 8.0)
+
+
+def test_more_load_never_costs_less(catalog: LoadReport) -> None:
+    reports: list[tuple[float, str]] = []
+    result = run_sweep(
+        {"question": QUESTION, "lowest": 0.25, "highest": 64, "points": 5}, lambda *report: reports.append(report)
+    )
+    assert result["catalog_version"] == catalog.version
+    assert result["traffic_field"] == "requests_per_second"
+    points = result["points"]
+    assert [point["mean_requests_s"] for point in points] == [1.0, 4.0, 16.0, 64.0, 256.0]
+    costs = [float(point["best"]["usd_per_month"]) for point in points]
+    assert costs == sorted(costs)
+    assert costs[-1] > costs[0]
+    for point in points:
+        assert point["reason"] is None
+        assert point["best"]["ttft_ms"]["p95"] <= 2000
+        assert point["best"]["tpot_ms"]["p95"] <= 60
+        assert point["best"]["gpus_billed"] >= point["best"]["gpus_used"] > 0
+    assert [share for share, _ in reports] == [0.0, 0.2, 0.4, 0.6, 0.8]
+    assert reports[0][1] == "Planning 0.25 times the load"
+
+
+def test_scales_whichever_way_the_traffic_is_stated() -> None:
+    plain = {"model": QUESTION["model"], "input_tokens": 1000, "output_tokens": 200}
+    users = run_sweep(
+        {
+            "question": plain | {"users": 86_400, "requests_per_user_per_day": 10},
+            "lowest": 0.5,
+            "highest": 2,
+            "points": 2,
+        },
+        lambda *_: None,
+    )
+    assert users["traffic_field"] == "users"
+    assert [point["mean_requests_s"] for point in users["points"]] == pytest.approx([5.0, 20.0])
+    clients = run_sweep(
+        {"question": plain | {"concurrency": 3}, "lowest": 0.1, "highest": 10, "points": 2}, lambda *_: None
+    )
+    assert clients["traffic_field"] == "concurrency"
+    assert all(point["best"] for point in clients["points"])
+
+
+def test_says_why_a_load_has_no_answer() -> None:
+    result = run_sweep(
+        {"question": QUESTION | {"max_nodes": 1}, "lowest": 1, "highest": 1000, "points": 2}, lambda *_: None
+    )
+    fits, too_much = result["points"]
+    assert fits["best"] is not None
+    assert too_much["best"] is None
+    assert too_much["reason"]
+
+
+def test_a_load_beyond_what_can_be_asked_is_a_reason_too() -> None:
+    question = {"model": QUESTION["model"], "requests_per_second": 1e6}
+    result = run_sweep({"question": question, "lowest": 1, "highest": 1000, "points": 2}, lambda *_: None)
+    assert result["points"][-1]["best"] is None
+    assert "requests_per_second" in result["points"][-1]["reason"]
