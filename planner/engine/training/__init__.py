@@ -1,0 +1,1 @@
+"""Training: memory, step time, layouts, goodput. Pure and vectorised over candidate layouts."""

@@ -1,0 +1,152 @@
+"""Framework profiles: measured constants by framework, accelerator generation, precision and date.
+
+A constant is ``prior x exp(sum of effects)``: an effect of each attribute (or pair) that the fit
+found reason for, shrunk towards zero, and a slope by software date. What a context has no effect for
+falls back to the wider one, so an unseen framework or generation still has a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.confidence import ResidualBands
+from planner.engine.training.constants import MemoryConstants, StepConstants
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkProfile:
+    """How a training framework works, as facts; its speeds are in the constants."""
+
+    key: str
+    family: str
+    """Frameworks that work alike share their effects: megatron, fsdp, jax, ddp."""
+    label: str
+    master_weights_sharded: bool
+    """Weights are kept in fp32 and cast when gathered (FSDP, JAX) instead of 16 bit beside a master."""
+    grad_bytes: float
+    """A parameter, where weights are 16 bit."""
+    persistent_grads: bool
+    sequence_parallel: bool
+    loss_parallel: bool
+    keep_gathered: bool
+    default_sharding: str
+    default_recompute: str
+    """What it does where nothing is said: none, selective, full."""
+    vendors: tuple[str, ...]
+    """Makers of the accelerators it runs on."""
+    pipelines: bool
+    """Offers pipeline parallelism."""
+    interleaves: bool
+    """Offers the interleaved pipeline schedule."""
+    flash_attention_since: float
+    """Year from which attention is fused."""
+    micro_batches_are_stages: bool
+    """Splits a rank's batch into as many micro-batches as stages, where no micro-batch is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a constant may depend on."""
+
+    framework: str
+    family: str
+    generation: str
+    precision: str
+    kind: str
+    """dense or moe."""
+    measure: str
+    """How memory is measured: allocated, reserved, device."""
+    year: float
+    """Software date."""
+
+    def attributes(self) -> dict[str, str]:
+        """What error bands go by."""
+        return {"chip": self.generation, "engine": self.framework, "kind": self.kind, "format": self.precision}
+
+    def label(self, attributes: Sequence[str]) -> str:
+        """Values of ``attributes`` joined by ``|``: the key of an effect."""
+        return "|".join(str(getattr(self, name)) for name in attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Log-effects of one attribute, or of a combination."""
+
+    attributes: tuple[str, ...]
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantLaw:
+    """One constant as a function of its context."""
+
+    prior: float
+    log_shift: float
+    effects: tuple[Effect, ...]
+    log_per_year: float
+    dated_kind: str
+    """Kind the slope applies to; empty means every kind."""
+    cap: float
+
+    def value(self, context: Context, reference_year: float, year_range: tuple[float, float]) -> float:
+        """The constant in ``context``."""
+        log = self.log_shift + sum(e.values.get(context.label(e.attributes), 0.0) for e in self.effects)
+        if self.log_per_year and self.dated_kind in ("", context.kind):
+            year = min(max(context.year, year_range[0]), year_range[1])
+            log += self.log_per_year * (year - reference_year)
+        return min(self.cap, self.prior * math.exp(log))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainingProfiles:
+    """All that calibration found, with the frameworks it is about."""
+
+    frameworks: Mapping[str, FrameworkProfile]
+    question_frameworks: Mapping[str, str]
+    """The question's choice -> framework key."""
+    step: Mapping[str, ConstantLaw]
+    memory: Mapping[str, ConstantLaw]
+    reference_year: float
+    year_range: tuple[float, float]
+    finetune_document_tokens: float
+    natural_routing_imbalance: float
+    bands: ResidualBands
+    """Of seconds a step, from held-out residuals."""
+    fitted_on: str
+
+
+def step_constants(profiles: TrainingProfiles, contexts: Sequence[Context]) -> StepConstants:
+    """Constants of step time as arrays, one entry a context."""
+    return StepConstants(**{f.name: _column(profiles, profiles.step[f.name], contexts) for f in fields(StepConstants)})
+
+
+def memory_constants(profiles: TrainingProfiles, contexts: Sequence[Context]) -> MemoryConstants:
+    """Constants of memory as arrays, one entry a context."""
+    return MemoryConstants(
+        **{f.name: _column(profiles, profiles.memory[f.name], contexts) for f in fields(MemoryConstants)}
+    )
+
+
+def _column(profiles: TrainingProfiles, law: ConstantLaw, contexts: Sequence[Context]) -> FloatArray:
+    seen: dict[Context, float] = {}
+    for context in contexts:
+        if context not in seen:
+            seen[context] = law.value(context, profiles.reference_year, profiles.year_range)
+    return np.array([seen[context] for context in contexts])
+
+
+def take_step(constants: StepConstants, index: NDArray[np.int64]) -> StepConstants:
+    """Constants of the contexts that ``index`` points at, one entry a candidate."""
+    return StepConstants(**{f.name: np.asarray(getattr(constants, f.name))[index] for f in fields(StepConstants)})
+
+
+def take_memory(constants: MemoryConstants, index: NDArray[np.int64]) -> MemoryConstants:
+    """As ``take_step``, for memory."""
+    return MemoryConstants(**{f.name: np.asarray(getattr(constants, f.name))[index] for f in fields(MemoryConstants)})

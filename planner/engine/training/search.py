@@ -1,0 +1,285 @@
+"""The layout search: every valid layout on every node shape and node count, the fastest that fits of each.
+
+A *cluster* is a shape with a number of nodes. All layouts of all clusters are columns of one table:
+memory is evaluated for each degree of recomputation and the least that fits is kept, then step time
+is evaluated for what fits, and the layout with most tokens a second wins its cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.training.candidates import RECOMPUTE, SHARDING, TrainingCandidates, TrainingRecipe
+from planner.engine.training.constants import MemoryConstants
+from planner.engine.training.layouts import AskedLayout, LayoutGrid, enumerate_layouts
+from planner.engine.training.memory import TrainingMemory, training_memory
+from planner.engine.training.profile import (
+    Context,
+    FrameworkProfile,
+    TrainingProfiles,
+    memory_constants,
+    step_constants,
+    take_memory,
+    take_step,
+)
+from planner.engine.training.step import StepTime, step_time
+from planner.engine.training.work import ModelWork
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+USABLE_SHARE = 0.94
+"""Of driver-visible memory: the rest is lost to fragmentation at the peak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeHardware:
+    """What training needs to know of one kind of node."""
+
+    gpus: int
+    peak_flops: float
+    """Of the recipe's format."""
+    peak_flops_16bit: float
+    memory_bytes: float
+    memory_bandwidth_bytes_s: float
+    link_bytes_s: float
+    link_is_shared: bool
+    """PCIe without peer-to-peer: the rate falls with the square of the group."""
+    link_domain_gpus: int
+    network_bytes_s: float
+    """One GPU's share; what leaves a scale-up domain inside a lone node goes over PCIe."""
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutQuestion:
+    """What the search is asked, beside the hardware."""
+
+    recipe: TrainingRecipe
+    sequence_length: int
+    global_batch: float
+    batch_is_fixed: bool
+    """False: the global batch may move by an eighth so that it divides."""
+    asked: AskedLayout
+    sharding: str
+    """A ``SHARDING`` name, or auto: as the framework does."""
+    recompute: str
+    """A ``RECOMPUTE`` name, or auto: the least that fits."""
+    framework: FrameworkProfile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSize:
+    """A kind of node (index) and how many of them; ``gpus`` used."""
+
+    node: int
+    nodes: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayoutTable:
+    """All candidate layouts: equal-length columns."""
+
+    cluster: IntArray
+    """Index into the cluster list."""
+    node: IntArray
+    global_batch: FloatArray
+    candidates: TrainingCandidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BestLayouts:
+    """The best layout of each cluster that has one; equal lengths."""
+
+    cluster: IntArray
+    global_batch: FloatArray
+    candidates: TrainingCandidates
+    memory: TrainingMemory
+    step: StepTime
+    tokens_per_s: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchResult:
+    """What the search found, and the numbers that broke for what it did not."""
+
+    best: BestLayouts
+    tried: int
+    least_memory_bytes: FloatArray
+    """By cluster: what its leanest layout needs on one GPU; NaN where no layout is valid."""
+    leanest: Sequence[str]
+    """By cluster: the layout meant, in words."""
+
+
+def search_layouts(
+    work: ModelWork,
+    question: LayoutQuestion,
+    hardware: Sequence[NodeHardware],
+    clusters: Sequence[ClusterSize],
+    profiles: TrainingProfiles,
+) -> SearchResult:
+    """The fastest layout that fits, for every cluster."""
+    table = build_table(work, question, hardware, clusters)
+    contexts = [node.context for node in hardware]
+    memory_laws = memory_constants(profiles, contexts)
+    recipe = replace(question.recipe, global_batch=table.global_batch)
+    memory_law = take_memory(memory_laws, table.node)
+    chosen, need, code = _least_recompute(work, recipe, table, memory_law, question.recompute)
+    least, leanest = _leanest(need, table, len(clusters), question)
+    fit_rows = np.flatnonzero(chosen)
+    candidates = take_candidates(replace(table.candidates, recompute=code), fit_rows)
+    recipe = replace(question.recipe, global_batch=table.global_batch[fit_rows])
+    law = take_step(step_constants(profiles, contexts), table.node[fit_rows])
+    seconds = step_time(work, recipe, candidates, law).total
+    rate = table.global_batch[fit_rows] * question.sequence_length / seconds
+    winners = _fastest(table.cluster[fit_rows], rate)
+    rows = fit_rows[winners]
+    kept = take_candidates(candidates, winners)
+    kept_recipe = replace(question.recipe, global_batch=table.global_batch[rows])
+    best = BestLayouts(
+        cluster=table.cluster[rows],
+        global_batch=table.global_batch[rows],
+        candidates=kept,
+        memory=training_memory(work, kept_recipe, kept, take_memory(memory_laws, table.node[rows])),
+        step=step_time(work, kept_recipe, kept, take_step(step_constants(profiles, contexts), table.node[rows])),
+        tokens_per_s=rate[winners],
+    )
+    return SearchResult(best=best, tried=len(table.cluster), least_memory_bytes=least, leanest=leanest)
+
+
+def build_table(
+    work: ModelWork, question: LayoutQuestion, hardware: Sequence[NodeHardware], clusters: Sequence[ClusterSize]
+) -> LayoutTable:
+    """All valid layouts of all clusters; grids are made once for each (GPUs, domain) pair."""
+    grids: dict[tuple[int, int], LayoutGrid] = {}
+    chosen = []
+    for cluster in clusters:
+        domain = min(hardware[cluster.node].link_domain_gpus, cluster.gpus)
+        key = (cluster.gpus, domain)
+        if key not in grids:
+            grids[key] = enumerate_layouts(
+                work,
+                gpus=cluster.gpus,
+                domain_gpus=domain,
+                global_batch=question.global_batch,
+                batch_is_fixed=question.batch_is_fixed,
+                sequence_length=question.sequence_length,
+                asked=question.asked,
+                framework=question.framework,
+            )
+        chosen.append(grids[key])
+    counts = np.array([len(grid) for grid in chosen], dtype=np.int64)
+    cluster_of = np.repeat(np.arange(len(clusters), dtype=np.int64), counts)
+    node_of = np.array([cluster.node for cluster in clusters], dtype=np.int64)[cluster_of]
+    columns = {
+        f.name: np.concatenate([getattr(grid, f.name) for grid in chosen]) if len(chosen) else np.zeros(0)
+        for f in fields(LayoutGrid)
+    }
+    batch = columns.pop("global_batch")
+    gpus = np.array([cluster.gpus for cluster in clusters], dtype=np.float64)[cluster_of]
+    return LayoutTable(
+        cluster=cluster_of,
+        node=node_of,
+        global_batch=batch,
+        candidates=_candidates(question, hardware, node_of, gpus, columns),
+    )
+
+
+def _candidates(
+    question: LayoutQuestion,
+    hardware: Sequence[NodeHardware],
+    node_of: IntArray,
+    gpus: FloatArray,
+    columns: Mapping[str, FloatArray],
+) -> TrainingCandidates:
+    def per_node(name: str) -> FloatArray:
+        return np.array([float(getattr(node, name)) for node in hardware])[node_of]
+
+    ranks = columns["data"] * columns["context"]
+    name = question.framework.default_sharding if question.sharding == "auto" else question.sharding
+    domain = per_node("link_domain_gpus")
+    inside = np.maximum(1.0, np.minimum(ranks, domain / columns["tensor"]))
+    return TrainingCandidates(
+        **columns,
+        gpus=gpus,
+        sharding=np.where(ranks > 1.0, SHARDING[name], 0.0),
+        shard_group=inside if name == "hsdp" else ranks,
+        recompute=np.zeros_like(gpus),
+        power_share=np.ones_like(gpus),
+        peak_flops=per_node("peak_flops"),
+        peak_flops_16bit=per_node("peak_flops_16bit"),
+        memory_bandwidth_bytes_s=per_node("memory_bandwidth_bytes_s"),
+        memory_bytes=per_node("memory_bytes"),
+        link_bytes_s=per_node("link_bytes_s"),
+        link_is_shared=per_node("link_is_shared"),
+        link_domain_gpus=domain,
+        gpus_per_node=np.maximum(per_node("gpus"), domain),
+        network_bytes_s=per_node("network_bytes_s"),
+    )
+
+
+def _least_recompute(
+    work: ModelWork, recipe: TrainingRecipe, table: LayoutTable, law: MemoryConstants, asked: str
+) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """(fits, bytes of the leanest degree, recompute code chosen) of every row."""
+    names = list(RECOMPUTE) if asked == "auto" else [asked]
+    code = np.full(len(table.cluster), RECOMPUTE[names[-1]])
+    fits = np.zeros(len(table.cluster), dtype=np.bool_)
+    need = np.full(len(table.cluster), np.inf)
+    limit = USABLE_SHARE * np.asarray(table.candidates.memory_bytes)
+    for name in names:
+        rows = np.flatnonzero(~fits)
+        candidates = replace(take_candidates(table.candidates, rows), recompute=RECOMPUTE[name])
+        part = replace(recipe, global_batch=table.global_batch[rows])
+        total = training_memory(work, part, candidates, take_memory(law, rows)).total
+        total = np.broadcast_to(total, rows.shape)
+        need[rows] = np.minimum(need[rows], total)
+        good = rows[total <= limit[rows]]
+        code[good] = RECOMPUTE[name]
+        fits[good] = True
+    return fits, need, code
+
+
+def _leanest(
+    need: FloatArray, table: LayoutTable, clusters: int, question: LayoutQuestion
+) -> tuple[FloatArray, list[str]]:
+    least = np.full(clusters, np.nan)
+    words = [""] * clusters
+    order = np.lexsort((need, table.cluster))
+    found, starts = np.unique(table.cluster[order], return_index=True)
+    for cluster, start in zip(found.tolist(), starts.tolist(), strict=True):
+        row = int(order[start])
+        least[cluster] = need[row]
+        words[cluster] = layout_words(table.candidates, row, question.framework.default_sharding)
+    return least, words
+
+
+def layout_words(candidates: TrainingCandidates, row: int, sharding: str) -> str:
+    """A layout in words: ``TP4 PP2 DP8, micro-batch 1, zero1``; sizes of 1 are left out."""
+    sizes = (
+        ("TP", candidates.tensor),
+        ("PP", candidates.pipeline),
+        ("CP", candidates.context),
+        ("EP", candidates.expert),
+        ("DP", candidates.data),
+    )
+    parts = [f"{name}{int(np.asarray(size)[row])}" for name, size in sizes if np.asarray(size)[row] > 1]
+    return f"{' '.join(parts) or 'one GPU'}, micro-batch {int(np.asarray(candidates.micro_batch)[row])}, {sharding}"
+
+
+def _fastest(cluster: IntArray, rate: FloatArray) -> IntArray:
+    """For each cluster the row with the highest rate."""
+    order = np.lexsort((-rate, cluster))
+    _, first = np.unique(cluster[order], return_index=True)
+    return order[first].astype(np.int64)
+
+
+def take_candidates(candidates: TrainingCandidates, rows: IntArray) -> TrainingCandidates:
+    """Some rows of the candidates' columns."""
+    columns = {f.name: np.asarray(getattr(candidates, f.name)) for f in fields(TrainingCandidates)}
+    return TrainingCandidates(**{name: value[rows] if value.ndim else value for name, value in columns.items()})

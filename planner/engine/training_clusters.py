@@ -1,0 +1,153 @@
+"""Rentable node shapes as training hardware, and the cluster sizes a question allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from planner.engine.answers import Rejection
+from planner.engine.hardware import Accelerator
+from planner.engine.model_arch import ModelArch
+from planner.engine.offers import Shape
+from planner.engine.training.profile import Context, FrameworkProfile
+from planner.engine.training.recipe import PEAK_FORMAT
+from planner.engine.training.search import ClusterSize, NodeHardware
+from planner.engine.workload import TrainingQuestion
+
+PCIE_BYTES_S: Final = {3: 12e9, 4: 25e9, 5: 50e9, 6: 100e9}
+"""One direction of a x16 slot as collectives reach it; the slowest where the generation is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clusters:
+    """Kinds of node that can train, the sizes to try, and what was refused before any sum."""
+
+    shapes: tuple[int, ...]
+    """Row of the offer table's shapes, by node kind."""
+    hardware: tuple[NodeHardware, ...]
+    sizes: tuple[ClusterSize, ...]
+    rejections: tuple[Rejection, ...]
+
+
+def training_clusters(
+    shapes: Sequence[Shape],
+    used: Sequence[int],
+    offers: Sequence[int],
+    question: TrainingQuestion,
+    arch: ModelArch,
+    framework: FrameworkProfile,
+    today: date,
+) -> Clusters:
+    """Clusters to search; ``offers`` counts the offers of each used shape."""
+    kept: list[int] = []
+    hardware: list[NodeHardware] = []
+    sizes: list[ClusterSize] = []
+    rejections: list[Rejection] = []
+    for row, count in zip(used, offers, strict=True):
+        shape = shapes[row]
+        refusal = _refusal(shape, question, framework, count)
+        if refusal is not None:
+            rejections.append(refusal)
+            continue
+        found = _sizes(shape, question, len(kept))
+        if shape.network_bytes_s is None and question.max_nodes > 1:
+            rejections.append(_unknown_network(shape, count))
+        if not found:
+            rejections.append(_wrong_count(shape, question, count))
+            continue
+        kept.append(row)
+        hardware.append(_hardware(shape, question, arch, framework, today))
+        sizes += found
+    return Clusters(shapes=tuple(kept), hardware=tuple(hardware), sizes=tuple(sizes), rejections=tuple(rejections))
+
+
+def node_words(shape: Shape) -> str:
+    """How a node is called in a sentence: ``8x H100 SXM``."""
+    return f"{shape.gpu_count:g}x {shape.accelerator.name}"
+
+
+def _refusal(shape: Shape, question: TrainingQuestion, framework: FrameworkProfile, count: int) -> Rejection | None:
+    accelerator = shape.accelerator
+    if accelerator.vendor not in framework.vendors:
+        return _rejection(shape, "framework", f"{framework.label} does not run on {accelerator.vendor}.", count)
+    wanted = PEAK_FORMAT[question.precision]
+    if wanted not in accelerator.peak_flops:
+        has = ", ".join(sorted(accelerator.peak_flops))
+        return _rejection(shape, "precision", f"No {wanted} matrix units; it has {has}.", count)
+    return None
+
+
+def _rejection(shape: Shape, code: str, reason: str, count: int) -> Rejection:
+    return Rejection(
+        subject=node_words(shape), code=code, reason=reason, value=None, limit=None, unit="offers", count=count
+    )
+
+
+def _unknown_network(shape: Shape, count: int) -> Rejection:
+    return _rejection(
+        shape, "network_unknown", "The provider states no network speed, so only one node can be timed.", count
+    )
+
+
+def _wrong_count(shape: Shape, question: TrainingQuestion, count: int) -> Rejection:
+    return Rejection(
+        subject=node_words(shape),
+        code="gpus",
+        reason=f"{question.gpus} GPUs are no whole number of nodes within {question.max_nodes} nodes.",
+        value=float(question.gpus or 0),
+        limit=shape.gpu_count * question.max_nodes,
+        unit="GPUs",
+        count=count,
+    )
+
+
+def _sizes(shape: Shape, question: TrainingQuestion, node: int) -> list[ClusterSize]:
+    """Node counts to try: powers of two, or what holds the asked GPUs."""
+    per_node = int(shape.gpu_count)
+    most = question.max_nodes if shape.network_bytes_s is not None else 1
+    if question.gpus is not None:
+        nodes = -(-question.gpus // per_node)
+        whole = nodes == 1 or question.gpus % per_node == 0
+        return [ClusterSize(node=node, nodes=nodes, gpus=question.gpus)] if whole and nodes <= most else []
+    counts = [1 << power for power in range(most.bit_length())]
+    if counts[-1] != most:
+        counts.append(most)
+    return [ClusterSize(node=node, nodes=nodes, gpus=nodes * per_node) for nodes in counts]
+
+
+def _hardware(
+    shape: Shape, question: TrainingQuestion, arch: ModelArch, framework: FrameworkProfile, today: date
+) -> NodeHardware:
+    accelerator = shape.accelerator
+    per_node = int(shape.gpu_count)
+    linked = accelerator.link_bytes_s > 0 and shape.link_domain_gpus > 1
+    pcie = PCIE_BYTES_S.get(accelerator.pcie_gen or 0, min(PCIE_BYTES_S.values()))
+    network = pcie if shape.network_bytes_s is None else shape.network_bytes_s / per_node
+    peaks = accelerator.peak_flops
+    return NodeHardware(
+        gpus=per_node,
+        peak_flops=peaks[PEAK_FORMAT[question.precision]],
+        peak_flops_16bit=_sixteen_bit(accelerator),
+        memory_bytes=float(accelerator.memory_bytes),
+        memory_bandwidth_bytes_s=accelerator.memory_bandwidth_bytes_s,
+        link_bytes_s=accelerator.link_bytes_s if linked else pcie,
+        link_is_shared=not linked,
+        link_domain_gpus=shape.link_domain_gpus if linked else per_node,
+        network_bytes_s=network,
+        context=Context(
+            framework=framework.key,
+            family=framework.family,
+            generation=accelerator.generation,
+            precision="bf16" if question.precision == "fp16" else question.precision,
+            kind="moe" if any(group.kind == "moe" for group in arch.ffn) else "dense",
+            measure="allocated",
+            year=today.year + (today.timetuple().tm_yday - 0.5) / 365,
+        ),
+    )
+
+
+def _sixteen_bit(accelerator: Accelerator) -> float:
+    peaks = accelerator.peak_flops
+    return peaks.get("bf16") or peaks.get("fp16") or max(peaks.values())

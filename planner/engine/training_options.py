@@ -1,0 +1,184 @@
+"""Ranked rows as the answer's options: what is rented, the layout, how fast, how full, how dear, how sure."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.answers import Cluster, GpuMemory, Layout, TrainingOption, TrainingSpeed
+from planner.engine.confidence import confidence_of
+from planner.engine.cost import CENT, price_of, quantize, usd_per_million_tokens
+from planner.engine.inference_options import LINK_NAMES
+from planner.engine.offers import OfferTable
+from planner.engine.training.candidates import RECOMPUTE, SHARDING
+from planner.engine.training.profile import TrainingProfiles
+from planner.engine.training.search import BestLayouts
+from planner.engine.training_clusters import Clusters
+from planner.engine.training_ranking import TrainingRanking
+from planner.engine.training_run import Run
+from planner.engine.training_working import step_limit, working
+from planner.engine.units import GIB
+from planner.engine.workload import TrainingQuestion
+
+FloatArray = NDArray[np.float64]
+
+HOURS_STEP = Decimal("0.0001")
+"""Hours are rounded once, so that cost = price x hours x nodes can be checked by hand."""
+MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "gathered", "overhead")
+
+
+def build_options(
+    ranking: TrainingRanking,
+    best: BestLayouts,
+    clusters: Clusters,
+    table: OfferTable,
+    run: Run,
+    question: TrainingQuestion,
+    profiles: TrainingProfiles,
+    today: date,
+) -> tuple[TrainingOption, ...]:
+    """The listed rows of ``ranking`` as options, cheapest first."""
+    return tuple(
+        _option(ranking, best, clusters, table, run, question, profiles, today, row) for row in ranking.listed.tolist()
+    )
+
+
+def _option(
+    ranking: TrainingRanking,
+    best: BestLayouts,
+    clusters: Clusters,
+    table: OfferTable,
+    run: Run,
+    question: TrainingQuestion,
+    profiles: TrainingProfiles,
+    today: date,
+    row: int,
+) -> TrainingOption:
+    place = int(ranking.best[row])
+    nodes = int(ranking.nodes[row])
+    size = clusters.sizes[int(best.cluster[place])]
+    offer_row = int(ranking.offer[row])
+    price = price_of(table.offers[offer_row], nodes, today)
+    hours = quantize(Decimal(repr(float(ranking.hours[row]))), HOURS_STEP)
+    usd_total = quantize(price.usd_per_hour * hours, CENT)
+    cluster = _cluster(table, offer_row, nodes, size.gpus)
+    layout = _layout(best, place)
+    sharding = sharding_name(best, place)
+    recompute = _name(RECOMPUTE, _at(best.candidates.recompute, place))
+    hardware = clusters.hardware[size.node]
+    speed = _speed(best, place, run, question, size.gpus, hours, hardware.peak_flops_16bit)
+    memory = _memory(best, place)
+    return TrainingOption(
+        id=":".join(
+            (
+                table.offers[offer_row].id,
+                f"n{nodes}",
+                f"tp{layout.tensor}-pp{layout.pipeline}-cp{layout.context}-ep{layout.expert}-dp{layout.replicas}",
+            )
+        ),
+        cluster=cluster,
+        layout=layout,
+        sharding=sharding,
+        recompute=recompute,
+        micro_batch=int(_at(best.candidates.micro_batch, place)),
+        grad_accumulation=_micro_batches(best, place),
+        global_batch_tokens=int(best.global_batch[place]) * question.sequence_length,
+        price=price,
+        usd_total=usd_total,
+        usd_per_million_tokens=usd_per_million_tokens(
+            price.usd_per_hour, speed.tokens_per_s * float(ranking.useful[row])
+        ),
+        speed=speed,
+        memory=memory,
+        limit=step_limit(best, place, recompute, memory),
+        working=tuple(working(best, place, run, question, float(ranking.useful[row]), hours, price, nodes, usd_total)),
+        confidence=confidence_of(profiles.bands, hardware.context.attributes()),
+        on_pareto_front=bool(ranking.pareto[row]),
+    )
+
+
+def _at(column: float | FloatArray, place: int) -> float:
+    values = np.asarray(column, dtype=np.float64)
+    return float(values[place] if values.ndim else values)
+
+
+def _name(codes: dict[str, float], code: float) -> str:
+    return next(name for name, value in codes.items() if value == code)
+
+
+def sharding_name(best: BestLayouts, place: int) -> str:
+    """none, zero1, zero2, zero3, or hsdp where a shard group is smaller than the ranks that could share."""
+    name = _name(SHARDING, _at(best.candidates.sharding, place))
+    ranks = _at(best.candidates.data, place) * _at(best.candidates.context, place)
+    return "hsdp" if name == "zero3" and _at(best.candidates.shard_group, place) < ranks else name
+
+
+def _micro_batches(best: BestLayouts, place: int) -> int:
+    return round(
+        float(best.global_batch[place]) / (_at(best.candidates.data, place) * _at(best.candidates.micro_batch, place))
+    )
+
+
+def _layout(best: BestLayouts, place: int) -> Layout:
+    return Layout(
+        tensor=int(_at(best.candidates.tensor, place)),
+        pipeline=int(_at(best.candidates.pipeline, place)),
+        expert=int(_at(best.candidates.expert, place)),
+        context=int(_at(best.candidates.context, place)),
+        replicas=int(_at(best.candidates.data, place)),
+    )
+
+
+def _cluster(table: OfferTable, offer_row: int, nodes: int, gpus: int) -> Cluster:
+    offer, instance = table.offers[offer_row], table.instances[offer_row]
+    link = LINK_NAMES[instance.intra_node_link] if offer.gpu_count > 1 else LINK_NAMES["none"]
+    between = f"; {instance.fabric_name or 'network not stated'} between nodes" if nodes > 1 else ""
+    return Cluster(
+        provider=offer.provider,
+        instance_type=offer.instance_type,
+        region=offer.region,
+        country=offer.country,
+        purchase_option=offer.purchase_option,
+        accelerator=offer.accelerator_key,
+        accelerator_name=table.shapes[table.shape[offer_row]].accelerator.name,
+        gpus_per_node=offer.gpu_count,
+        nodes=nodes,
+        gpus_used=gpus,
+        gpus_billed=nodes * offer.gpu_count,
+        interconnect=f"{link} in the node{between}",
+    )
+
+
+def _speed(
+    best: BestLayouts,
+    place: int,
+    run: Run,
+    question: TrainingQuestion,
+    gpus: int,
+    hours: Decimal,
+    peak_16bit: float,
+) -> TrainingSpeed:
+    step_s = float(best.step.total[place])
+    rate = float(best.tokens_per_s[place])
+    flops = rate / gpus * run.flops_per_token
+    batch_tokens = float(best.global_batch[place]) * question.sequence_length
+    return TrainingSpeed(
+        step_s=step_s,
+        steps=int(np.ceil(run.tokens / batch_tokens)),
+        tokens_per_s=rate,
+        tokens_per_s_per_gpu=rate / gpus,
+        tflops_per_gpu=flops / 1e12,
+        mfu=flops / peak_16bit,
+        mfu_convention="model FLOPs with causal attention, without recomputation, over the dense 16-bit peak",
+        days=float(hours) / 24.0,
+        gpu_hours=float(hours) * gpus,
+    )
+
+
+def _memory(best: BestLayouts, place: int) -> GpuMemory:
+    capacity = _at(best.candidates.memory_bytes, place) / GIB
+    parts = {name: float(getattr(best.memory, name)[place]) / GIB for name in MEMORY_PARTS}
+    return GpuMemory(capacity_gib=capacity, parts_gib=parts, free_gib=capacity - sum(parts.values()))

@@ -1,0 +1,79 @@
+"""The training search: every layout on every cluster of every offer that passes, ranked by cost.
+
+Hardware is evaluated once a node shape and node count, whoever rents it; prices are joined after. Of each
+offer the cheapest size is listed, and every size on the Pareto front of cost against days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import date
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.answers import Rejection, TrainingOption, TrainingPlan
+from planner.engine.hardware import CatalogSnapshot
+from planner.engine.model_arch import ModelArch
+from planner.engine.model_summary import summarize
+from planner.engine.offers import offer_table, select_offers
+from planner.engine.training.profile import TrainingProfiles
+from planner.engine.training.search import search_layouts
+from planner.engine.training_clusters import training_clusters
+from planner.engine.training_options import build_options
+from planner.engine.training_ranking import rank_options, reject_options
+from planner.engine.training_rejections import advise, reject_clusters
+from planner.engine.training_run import describe_run
+from planner.engine.workload import TrainingQuestion
+
+IntArray = NDArray[np.int64]
+
+ENGINE_VERSION: Final = "1"
+"""Raised whenever the same question on the same catalog would be answered differently."""
+
+
+def plan_training(
+    question: TrainingQuestion,
+    arch: ModelArch,
+    snapshot: CatalogSnapshot,
+    profiles: TrainingProfiles,
+    today: date,
+) -> TrainingPlan:
+    """Size, time and price every way to train ``arch``; raises ``InvalidQuestion`` for what can't be asked."""
+    run = describe_run(question, arch, profiles, today)
+    table = offer_table(snapshot)
+    selection = select_offers(table, question, today)
+    offer_rows = np.flatnonzero(selection.mask)
+    used = np.unique(table.shape[offer_rows])
+    offers_of = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(used))
+    clusters = training_clusters(table.shapes, used.tolist(), offers_of.tolist(), question, arch, run.framework, today)
+    rejections: list[Rejection] = [*selection.rejections, *clusters.rejections]
+    options: tuple[TrainingOption, ...] = ()
+    found, tried = 0, 0
+    if clusters.sizes:
+        result = search_layouts(run.work, run.layout_question, clusters.hardware, clusters.sizes, profiles)
+        tried = result.tried
+        rejections += reject_clusters(
+            result, clusters, table.shapes, run, offers_of[np.searchsorted(used, clusters.shapes)]
+        )
+        ranking = rank_options(result.best, clusters, table, offer_rows, run, question)
+        rejections += reject_options(ranking, run, question)
+        found = int(np.count_nonzero(ranking.accepted))
+        options = build_options(ranking, result.best, clusters, table, run, question, profiles, today)
+    return TrainingPlan(
+        question=asdict(question),
+        catalog_version=snapshot.version,
+        engine_version=ENGINE_VERSION,
+        priced_on=today,
+        model=summarize(arch),
+        tokens=run.tokens,
+        global_batch_tokens=int(run.batch_sequences * question.sequence_length),
+        flops_total=run.tokens * run.flops_per_token,
+        options=options,
+        options_found=found,
+        options_tried=tried,
+        rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
+        advice=run.advice if options else (*run.advice, *(selection.advice or advise(question, rejections))),
+        assumptions=run.assumptions,
+    )

@@ -1,0 +1,113 @@
+"""Why clusters can't train, with the number that broke; and the ways out when nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.answers import Advice, Rejection
+from planner.engine.offers import Shape
+from planner.engine.training.search import USABLE_SHARE, SearchResult
+from planner.engine.training_clusters import Clusters, node_words
+from planner.engine.training_run import Run
+from planner.engine.units import GIB
+from planner.engine.workload import TrainingQuestion
+
+IntArray = NDArray[np.int64]
+
+MOST_ADVICE = 3
+
+
+def reject_clusters(
+    result: SearchResult, clusters: Clusters, shapes: Sequence[Shape], run: Run, offers: IntArray
+) -> Iterator[Rejection]:
+    """Clusters without a layout that fits: one entry a node kind, for the cluster that came closest."""
+    solved = set(result.best.cluster.tolist())
+    for kind, shape_row in enumerate(clusters.shapes):
+        failed = [i for i, size in enumerate(clusters.sizes) if size.node == kind and i not in solved]
+        if not failed:
+            continue
+        count = len(failed) * int(offers[kind])
+        valid = [i for i in failed if not np.isnan(result.least_memory_bytes[i])]
+        if valid:
+            closest = min(valid, key=lambda i: float(result.least_memory_bytes[i]))
+            yield _memory(result, clusters, shapes[shape_row], closest, count)
+        else:
+            yield _no_layout(clusters, shapes[shape_row], failed[0], run, count)
+
+
+def _memory(result: SearchResult, clusters: Clusters, shape: Shape, cluster: int, count: int) -> Rejection:
+    need = float(result.least_memory_bytes[cluster]) / GIB
+    limit = USABLE_SHARE * shape.accelerator.memory_bytes / GIB
+    nodes = clusters.sizes[cluster].nodes
+    return Rejection(
+        subject=f"{nodes} x {node_words(shape)}" if nodes > 1 else node_words(shape),
+        code="memory",
+        reason=(
+            f"{result.leanest[cluster]}: {need:,.1f} GiB a GPU exceed {USABLE_SHARE:g} x "
+            f"{shape.accelerator.memory_bytes / GIB:,.1f} GiB."
+        ),
+        value=need,
+        limit=limit,
+        unit="GiB a GPU",
+        count=count,
+    )
+
+
+def _no_layout(clusters: Clusters, shape: Shape, cluster: int, run: Run, count: int) -> Rejection:
+    size = clusters.sizes[cluster]
+    return Rejection(
+        subject=f"{size.nodes} x {node_words(shape)}" if size.nodes > 1 else node_words(shape),
+        code="layout",
+        reason=(
+            f"No valid layout on {size.gpus} GPUs: {run.batch_sequences:,.0f} sequences a step do not divide over "
+            "them with the asked parallel sizes."
+        ),
+        value=float(size.gpus),
+        limit=run.batch_sequences,
+        unit="GPUs",
+        count=count,
+    )
+
+
+def advise(question: TrainingQuestion, rejections: Sequence[Rejection]) -> tuple[Advice, ...]:
+    """Up to three changes, each with the number that the closest rejected option needed."""
+    closest: dict[str, Rejection] = {}
+    for rejection in rejections:
+        best = closest.get(rejection.code)
+        if best is None or _excess(rejection) < _excess(best):
+            closest[rejection.code] = rejection
+    return tuple(_ways(question, closest))[:MOST_ADVICE]
+
+
+def _excess(rejection: Rejection) -> float:
+    if rejection.value is None or rejection.limit is None:
+        return float("inf")
+    return rejection.value - rejection.limit
+
+
+def _ways(question: TrainingQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
+    budget = "budget_usd" if question.budget_usd is not None else "budget_usd_per_month"
+    for code, field, unit in (("finish_days", "finish_days", "days"), ("budget", budget, "USD")):
+        found = closest.get(code)
+        if found is not None and found.value is not None:
+            value = ceil(found.value)
+            yield Advice(
+                field=field,
+                suggestion=f"Raise {field} to {value:,} {unit}: the closest option meets it.",
+                value=str(value),
+            )
+    short = closest.get("memory")
+    if short is not None:
+        if question.gpus is not None:
+            yield Advice(field="gpus", suggestion=f"More GPUs: {short.subject} came closest.", value="")
+        if question.recompute in ("none", "selective"):
+            yield Advice(field="recompute", suggestion="Full recomputation keeps only layer inputs.", value="full")
+        if question.method == "full_finetune":
+            yield Advice(field="method", suggestion="LoRA keeps no optimizer states of the base model.", value="lora")
+        yield Advice(field="max_nodes", suggestion="More nodes share the states.", value=str(question.max_nodes * 2))
+    if "layout" in closest:
+        yield Advice(field="global_batch_tokens", suggestion="Let the search choose the global batch.", value="")

@@ -1,0 +1,125 @@
+"""The working of one training option: every term of its sums, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+
+from planner.engine.answers import GpuMemory, Price, Term
+from planner.engine.training.goodput import (
+    checkpoint_bytes,
+    interruptions_per_day,
+    mean_time_to_interruption_s,
+    young_interval_s,
+)
+from planner.engine.training.search import BestLayouts
+from planner.engine.training.step import StepTime, longest_resource
+from planner.engine.training_run import Run
+from planner.engine.units import GIB, SECONDS_PER_HOUR
+from planner.engine.workload import TrainingQuestion
+
+STEP_FORMULAS: Final = {
+    "compute": "2 (M N K + m0 N K + n0 M K + k0 M N) x passes / (efficiency x peak), layers and head",
+    "attention": "causal FLOPs x 3.5 (forward, backward with recomputed scores) / (efficiency x 16-bit peak)",
+    "elementwise": "bytes of norms, activations, residuals and casts / memory bandwidth",
+    "recompute": "forward passes repeated in backward",
+    "tensor_comm": "4 reductions a layer of s b h x 2 bytes, the share that compute does not hide",
+    "context_comm": "keys and values passed around the context ring, the share that attention does not hide",
+    "expert_comm": "dispatch and combine, forward and backward, the share that compute does not hide",
+    "pipeline_bubble": "(p - 1) / v x one micro-batch",
+    "pipeline_comm": "activations handed between stages, the share that compute does not hide",
+    "data_comm": "gradients reduced and weights gathered, beyond what a micro-batch hides",
+    "optimizer": "bytes of this rank's weights, gradients and states / memory bandwidth",
+    "overhead": "launches and host work a layer and a step",
+    "straggler": "waiting for the slowest rank, a share for each doubling of nodes",
+}
+MEMORY_FORMULAS: Final = {
+    "weights": "this rank's parameters x bytes, cut over the shard group where weights are sharded",
+    "gradients": "this rank's trained parameters x bytes",
+    "optimizer": "this rank's trained parameters x bytes of master and moments, over the shard group",
+    "activations": "tokens a micro-batch x bytes a token and layer x layers x micro-batches in flight",
+    "logits": "tokens a micro-batch x vocabulary / TP x bytes",
+    "gathered": "whole layers gathered from shards, or copies in the matrix-multiplication format",
+    "overhead": "driver context, communication library, allocator fragmentation",
+}
+TIGHT_SHARE: Final = 0.05
+
+
+def step_limit(best: BestLayouts, place: int, recompute: str, memory: GpuMemory) -> str:
+    """The resource that binds: memory where it forces recomputation, else where most of the step goes."""
+    if recompute == "full" or memory.free_gib < TIGHT_SHARE * memory.capacity_gib:
+        return "memory"
+    return longest_resource(best.step, place)
+
+
+def working(
+    best: BestLayouts,
+    place: int,
+    run: Run,
+    question: TrainingQuestion,
+    useful: float,
+    hours: Decimal,
+    price: Price,
+    nodes: int,
+    usd_total: Decimal,
+) -> Iterator[Term]:
+    """Every term of one option: step, memory, run and cost."""
+    for field in fields(StepTime):
+        seconds = float(getattr(best.step, field.name)[place])
+        if seconds:
+            yield Term(group="step_time", name=field.name, value=seconds, unit="s", formula=STEP_FORMULAS[field.name])
+    for name, formula in MEMORY_FORMULAS.items():
+        value = float(getattr(best.memory, name)[place]) / GIB
+        if value:
+            yield Term(group="memory", name=name, value=value, unit="GiB", formula=formula)
+    yield from _run_terms(best, place, run, question, useful, hours)
+    yield Term(
+        group="cost",
+        name="run",
+        value=float(usd_total),
+        unit="USD",
+        formula=f"{nodes} nodes x {price.usd_per_node_hour} USD/h x {hours} h",
+    )
+
+
+def _run_terms(
+    best: BestLayouts, place: int, run: Run, question: TrainingQuestion, useful: float, hours: Decimal
+) -> Iterator[Term]:
+    gpus = float(np.asarray(best.candidates.gpus)[place])
+    step_s = float(best.step.total[place])
+    batch = float(best.global_batch[place]) * question.sequence_length
+    mtti_h = float(mean_time_to_interruption_s(gpus, run.reliability)) / SECONDS_PER_HOUR
+    stall = run.reliability.checkpoint_stall_s
+    interval = float(young_interval_s(stall, mtti_h * SECONDS_PER_HOUR))
+    yield Term(
+        group="run",
+        name="wall time",
+        value=float(hours),
+        unit="h",
+        formula=f"{run.tokens:,.0f} tokens / {batch:,.0f} a step x {step_s:.4g} s / goodput {useful:.3f} / 3600",
+    )
+    yield Term(
+        group="run",
+        name="interruptions",
+        value=float(interruptions_per_day(gpus, run.reliability)),
+        unit="a day",
+        formula=f"24 x {gpus:,.0f} GPUs / {run.reliability.gpu_hours_per_interruption:,.0f} GPU-hours between failures",
+    )
+    yield Term(
+        group="run",
+        name="checkpoint interval",
+        value=interval,
+        unit="s",
+        formula=f"sqrt(2 x {stall:g} s stall x {mtti_h:,.1f} h between failures)",
+    )
+    yield Term(
+        group="run",
+        name="checkpoint size",
+        value=float(checkpoint_bytes(float(np.asarray(run.work.params_total)))) / GIB,
+        unit="GiB",
+        formula="14 bytes a parameter: 16-bit weights, fp32 master, two fp32 moments",
+    )

@@ -1,0 +1,54 @@
+"""Writing what calibration found into the profile file: laws stay, values and bands change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from planner.engine.confidence import ResidualBands
+from planner.engine.training.profile import ConstantLaw, TrainingProfiles
+
+
+def with_values(raw: Mapping[str, Any], profiles: TrainingProfiles) -> dict[str, Any]:
+    """The profile file's content with the fitted values of ``profiles``."""
+    return {
+        **raw,
+        "fitted_on": profiles.fitted_on,
+        "step": {name: _law(row, profiles.step[name]) for name, row in raw["step"].items()},
+        "memory": {name: _law(row, profiles.memory[name]) for name, row in raw["memory"].items()},
+        "bands": _bands(profiles.bands),
+    }
+
+
+def write_profile_file(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the file, one line a leaf, so that a change shows as a small difference."""
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _law(row: Mapping[str, Any], law: ConstantLaw) -> dict[str, Any]:
+    by_attributes = {effect.attributes: effect.values for effect in law.effects}
+    return {
+        **row,
+        "log_shift": law.log_shift,
+        "log_per_year": law.log_per_year,
+        "effects": [
+            {**effect, "values": dict(sorted(by_attributes[tuple(effect["attributes"])].items()))}
+            for effect in row["effects"]
+        ],
+    }
+
+
+def _bands(bands: ResidualBands) -> list[dict[str, Any]]:
+    return [
+        {
+            "level": list(level),
+            "key": list(key),
+            "cases": band.cases,
+            "low": round(band.low, 4),
+            "high": round(band.high, 4),
+        }
+        for level, found in bands.bands.items()
+        for key, band in sorted(found.items())
+    ]
