@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
 from planner.engine.field_spec import FieldSpec, specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services.run_kinds import RUN_KINDS
@@ -22,6 +22,8 @@ Schema = dict[str, Any]
 
 MONEY: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?\d+(\.\d+)?$"}
 _QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
+_UNKNOWN_AS_NULL: dict[tuple[type, str], str] = {(Confidence, "high"): "Null: no measured case bounds it."}
+"""Figures that may be infinite, which JSON has no word for."""
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
@@ -158,6 +160,8 @@ def _object_schema(cls: type, waiting: list[type]) -> Schema:
             properties[name] = _described(ref(_QUESTION_OF[cls]), "The question as understood, defaults filled in.")
         else:
             properties[name] = _described(_type_schema(hint, waiting), words.get(name, ""))
+        if (cls, name) in _UNKNOWN_AS_NULL:
+            properties[name] |= {"nullable": True, "description": _UNKNOWN_AS_NULL[cls, name]}
     return {
         "type": "object",
         "description": (inspect.getdoc(cls) or "").replace("``", "`"),

@@ -91,7 +91,7 @@ def plan_inference(
         options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
         rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
-        advice=() if options else (selection.advice or advise(question, rejections)),
+        advice=() if options else advise(question, rejections),
         assumptions=tuple(_assumptions(question, memory_profile)),
     )
 

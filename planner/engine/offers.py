@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Advice, Rejection
+from planner.engine.answers import Rejection
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import Accelerator, CatalogSnapshot, InstanceType, Offer
 from planner.engine.workload import PlaceAndPurchase
@@ -23,6 +23,9 @@ from planner.engine.workload import PlaceAndPurchase
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+WHOLE_GPUS = "whole GPUs"
+"""The one filter nobody asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,22 +126,24 @@ class Selection:
 
     mask: BoolArray
     rejections: tuple[Rejection, ...]
-    advice: tuple[Advice, ...]
-    """Filled only when nothing is left: which filter to relax, and how many offers that brings back."""
 
 
 def select_offers(table: OfferTable, question: PlaceAndPurchase, today: date) -> Selection:
     """Apply the question's filters, counting what each took out; unknown names are errors.
 
-    Raises ``InvalidQuestion`` when a provider, country or accelerator is not in the catalog at all.
+    Raises ``InvalidQuestion`` when a provider, country or accelerator is not in the catalog at all, and when the
+    filters leave nothing: it names the one that took the last offers, and what leaving each out brings back.
     """
     _check_names(table, question)
     mask = np.ones(len(table.offers), dtype=np.bool_)
     rejections = []
     filters = list(_filters(table, question, today))
+    last_asked = ("purchase_options", "", 0)
     for name, asked, passes in filters:
         removed = int(np.count_nonzero(mask & ~passes))
         mask = mask & passes
+        if removed and name != WHOLE_GPUS:
+            last_asked = (name, asked, removed)
         if removed:
             rejections.append(
                 Rejection(
@@ -151,8 +156,20 @@ def select_offers(table: OfferTable, question: PlaceAndPurchase, today: date) ->
                     count=removed,
                 )
             )
-    advice = () if mask.any() else tuple(_ways_back(filters))
-    return Selection(mask=mask, rejections=tuple(rejections), advice=advice)
+    if len(mask) and not mask.any():
+        raise InvalidQuestion([_emptied(*last_asked, filters)])
+    return Selection(mask=mask, rejections=tuple(rejections))
+
+
+def _emptied(name: str, asked: str, removed: int, filters: list[tuple[str, str, BoolArray]]) -> FieldError:
+    """What to say of the filter that took the last ``removed`` offers."""
+    return FieldError(
+        field=name,
+        value=asked,
+        message=f"Leaves no offer: it took out the last {removed:,}.",
+        allowed=" ".join(_ways_back(filters)) or "fewer filters: no single one brings an offer back",
+        code="empty_filter",
+    )
 
 
 def _filters(table: OfferTable, question: PlaceAndPurchase, today: date) -> Iterator[tuple[str, str, BoolArray]]:
@@ -168,19 +185,15 @@ def _filters(table: OfferTable, question: PlaceAndPurchase, today: date) -> Iter
         age_days = today.toordinal() - table.as_of_ordinal
         yield "max_price_age_days", str(question.max_price_age_days), age_days <= question.max_price_age_days
     # Part of a card is no unit the engine can size: its share of bandwidth is not published.
-    yield "whole GPUs", "at least one GPU", table.gpu_count >= 1
+    yield WHOLE_GPUS, "at least one GPU", table.gpu_count >= 1
 
 
-def _ways_back(filters: list[tuple[str, str, BoolArray]]) -> Iterator[Advice]:
+def _ways_back(filters: list[tuple[str, str, BoolArray]]) -> Iterator[str]:
     for position, (name, asked, _) in enumerate(filters):
         others = [passes for place, (_, _, passes) in enumerate(filters) if place != position]
         count = int(np.count_nonzero(np.logical_and.reduce(others))) if others else 0
-        if count and name != "whole GPUs":
-            yield Advice(
-                field=name,
-                suggestion=f"Without {name} = {asked}, {count:,} offers are left.",
-                value="",
-            )
+        if count and name != WHOLE_GPUS:
+            yield f"Without {name} = {asked}, {count:,} offers are left."
 
 
 def _check_names(table: OfferTable, question: PlaceAndPurchase) -> None:

@@ -27,7 +27,7 @@ LISTS = {
     "models": "name",
     "token-prices": "provider_model_id",
 }
-every_list = pytest.mark.parametrize("name", [name for name in LISTS if name != "models"])
+every_list = pytest.mark.parametrize("name", LISTS)
 
 
 def _get(client: Client, name: str, **query: Any) -> Any:
@@ -61,6 +61,13 @@ def test_following_next_gives_every_row_once(client: Client) -> None:
     assert len(_all(client, "gpus")) == Accelerator.objects.filter(retired=False).count() >= 60
     assert len(_all(client, "instances")) >= 350
     assert len(_all(client, "token-prices")) == TokenPrice.objects.filter(retired=False).count() >= 700
+
+
+def test_every_model_is_listed_with_its_exact_size(client: Client) -> None:
+    rows = {row["hf_id"]: row for row in _all(client, "models")}
+    assert len(rows) >= 90
+    assert rows["meta-llama/Llama-3.1-70B"]["total_params"] == 70_553_706_496
+    assert rows["mistralai/Mixtral-8x7B-v0.1"]["active_params"] == 12_879_925_248
 
 
 @every_list

@@ -8,20 +8,16 @@ import sys
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
-from openapi_schema_validator import OAS30Validator
-from referencing import Registry
-from referencing.jsonschema import DRAFT4
 
-from planner.api.documents import openapi_document
 from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services.plan_json import encode, plan_to_json
 from tests.api.conftest import QUESTIONS, Post
+from tests.api.documented import faults
 from tests.factories import empty_plan_factory, plan_factory, training_plan_factory
 
 QUESTION_TYPES = {"inference": InferenceQuestion, "training": TrainingQuestion}
@@ -29,19 +25,12 @@ both = pytest.mark.parametrize("kind", ["inference"])
 pytestmark = pytest.mark.usefixtures("planner_answers")
 
 
-def _faults(component: str, document: Any) -> list[str]:
-    """Where ``document`` breaks the OpenAPI component."""
-    registry = Registry().with_resource("urn:api", DRAFT4.create_resource(openapi_document()))
-    validator = OAS30Validator({"$ref": f"urn:api#/components/schemas/{component}"}, registry=registry)
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(document)]
-
-
 @both
 def test_a_question_is_answered_with_a_plan_of_the_documented_shape(kind: str, post: Post) -> None:
     response = post(kind, QUESTIONS[kind])
     assert response.status_code == 200
     assert response.headers["Content-Type"] == "application/json"
-    assert _faults(f"{kind.title()}Plan", response.json()) == []
+    assert faults(f"{kind.title()}Plan", response.json()) == []
 
 
 @both
@@ -97,7 +86,7 @@ def test_a_plan_that_nothing_fits_is_an_answer_not_an_error() -> None:
     document = plan_to_json(empty_plan_factory())
     assert document["options"] == []
     assert [advice["field"] for advice in document["advice"]] == ["ttft_ms", "weight_formats", "input_tokens"]
-    assert _faults("InferencePlan", json.loads(encode(document))) == []
+    assert faults("InferencePlan", json.loads(encode(document))) == []
 
 
 def test_unknown_is_null_never_nan() -> None:

@@ -41,7 +41,7 @@ def api_schema(loaded_catalog: LoadReport) -> Iterator[Any]:
 @pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=lambda part: part)
 def test_every_operation_keeps_to_the_document(path: str, method: str, mode: GenerationMode, api_schema: Any) -> None:
     # A made-up model, cursor or kind of job is well-formed and yet unknown: 400 is right.
-    excluded = [positive_data_acceptance]
+    excluded: list[Any] = [positive_data_acceptance]
     if method == "GET":
         # In a query string everything is text: a list wrongly given as the boolean false reads as the list "false".
         excluded.append(negative_data_rejection)
