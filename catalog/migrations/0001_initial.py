@@ -168,6 +168,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['provider__code', 'name'],
+                'constraints': [models.UniqueConstraint(fields=('provider', 'name'), name='catalog_instance_type_key')],
             },
         ),
         migrations.CreateModel(
@@ -200,6 +201,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['provider__code', 'code'],
+                'constraints': [models.UniqueConstraint(fields=('provider', 'code'), name='catalog_region_key')],
             },
         ),
         migrations.CreateModel(
@@ -213,6 +215,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['instance_type', 'region', 'purchase_option'],
+                'constraints': [models.UniqueConstraint(fields=('instance_type', 'region', 'purchase_option'), name='catalog_offer_key')],
             },
         ),
         migrations.CreateModel(
@@ -286,17 +289,5 @@ class Migration(migrations.Migration):
                 'ordering': ['offer', '-observed_on'],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('retired', False)), fields=('offer', 'observed_on', 'source'), name='catalog_price_key'), models.UniqueConstraint(condition=models.Q(('effective_to__isnull', True), ('retired', False)), fields=('offer',), name='catalog_one_current_price'), models.CheckConstraint(condition=models.Q(('usd_per_node_hour__gt', 0)), name='catalog_price_positive')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='instancetype',
-            constraint=models.UniqueConstraint(fields=('provider', 'name'), name='catalog_instance_type_key'),
-        ),
-        migrations.AddConstraint(
-            model_name='region',
-            constraint=models.UniqueConstraint(fields=('provider', 'code'), name='catalog_region_key'),
-        ),
-        migrations.AddConstraint(
-            model_name='offer',
-            constraint=models.UniqueConstraint(fields=('instance_type', 'region', 'purchase_option'), name='catalog_offer_key'),
         ),
     ]
