@@ -11,12 +11,14 @@ from django.utils import timezone
 
 from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import catalog_snapshot, find_model, model_names
-from planner.engine.answers import InferencePlan
+from catalog.training_files import training_profiles
+from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference as size_inference
 from planner.engine.model_arch import ModelArch
-from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, parse_question
+from planner.engine.training_plan import plan_training as time_training
+from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, TrainingQuestion, parse_question
 
 
 def plan_inference(raw: Mapping[str, Any], *, today: date | None = None) -> InferencePlan:
@@ -28,6 +30,18 @@ def plan_inference(raw: Mapping[str, Any], *, today: date | None = None) -> Infe
         catalog_snapshot(),
         serving_profiles(),
         serving_memory_profile(question.engine),
+        today or timezone.localdate(),
+    )
+
+
+def plan_training(raw: Mapping[str, Any], *, today: date | None = None) -> TrainingPlan:
+    """Plan a training run; raises ``InvalidQuestion`` naming every field at fault."""
+    question = parse_question(TrainingQuestion, raw)
+    return time_training(
+        question,
+        resolve_model(question),
+        catalog_snapshot(),
+        training_profiles(),
         today or timezone.localdate(),
     )
 
