@@ -46,7 +46,8 @@ def architecture_key(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    words = re.split(r"[^a-z0-9.+]+", name.rsplit("/", 1)[-1].lower())
+    plain = re.sub(r"(\d)-bit\b", r"\1bit", name.rsplit("/", 1)[-1].lower())
+    words = re.split(r"[^a-z0-9.+]+", plain)
     return [word for word in words if word] or [""]
 
 

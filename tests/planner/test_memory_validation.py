@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
+from catalog.profiles import DATA
 from planner.services.validation.memory_fit import cross_validated_errors, fit, predicted_pool_gib, read_logs
 from planner.services.validation.model_library import ModelLibrary, read_architectures
 from planner.services.validation.precision import kv_format_of, weight_format_of
@@ -151,3 +152,20 @@ def test_published_logs_are_all_supported(catalog: object, tmp_path: Path) -> No
     call_command("validate_engine", "memory", str(SHARED / "serving_memory.csv"), "--out", str(out), stdout=StringIO())
     with out.open(newline="") as file:
         assert {row["supported"] for row in csv.DictReader(file)} == {"1"}
+
+
+def test_exact_capacity_logs_within_three_thousandths(catalog: object, tmp_path: Path) -> None:
+    out, printed = tmp_path / "out.csv", StringIO()
+    cases = DATA / "measurements" / "kv_capacity.csv"
+    call_command("validate_engine", "kv_capacity", str(cases), "--out", str(out), stdout=printed)
+    with out.open(newline="") as file, cases.open(newline="") as measured:
+        pairs = list(zip(csv.DictReader(file), csv.DictReader(measured), strict=True))
+    exact = [(row, case) for row, case in pairs if case["exactness"] == "exact" and row["supported"] == "1"]
+
+    assert len(exact) >= 17
+    for row, case in exact:
+        if case["kv_tokens"]:
+            assert float(row["kv_tokens"]) == pytest.approx(float(case["kv_tokens"]), rel=0.003), case["model"]
+        if case["concurrency"]:
+            assert float(row["concurrency"]) == pytest.approx(float(case["concurrency"]), rel=0.004), case["model"]
+    assert "exactness  exact" in printed.getvalue()

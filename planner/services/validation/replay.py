@@ -54,6 +54,8 @@ class ReplayKind:
     precision: str
     """The case column that holds the precision the report groups by."""
     predict: Callable[[Sequence[Case], ModelLibrary], list[Prediction]]
+    groups: tuple[str, ...] = ()
+    """Further case columns the report groups by, where a file has them."""
 
 
 def number(case: Case, column: str) -> float | None:

@@ -55,6 +55,7 @@ def error_lines(cases: Sequence[Case], predictions: Sequence[Prediction], kind: 
         ("source", lambda case: case.get("source", "")),
         ("gpu", lambda case: case.get("gpu", "")),
         ("precision", lambda case: case.get(kind.precision, "")),
+        *((column, _cell_of(column)) for column in kind.groups if cases and column in cases[0]),
     ]
     lines: list[ErrorLine] = []
     for group, key in groupings:
@@ -66,6 +67,10 @@ def error_lines(cases: Sequence[Case], predictions: Sequence[Prediction], kind: 
                 if stated:
                     lines.append(_line(group, value, name, stated))
     return lines
+
+
+def _cell_of(column: str) -> Callable[[Case], str]:
+    return lambda case: case[column]
 
 
 def _line(group: str, value: str, quantity: str, stated: Sequence[float]) -> ErrorLine:
