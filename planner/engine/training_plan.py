@@ -74,6 +74,6 @@ def plan_training(
         options_found=found,
         options_tried=tried,
         rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
-        advice=run.advice if options else (*run.advice, *(selection.advice or advise(question, rejections))),
+        advice=run.advice if options else (*run.advice, *advise(question, rejections)),
         assumptions=run.assumptions,
     )
