@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil
+from math import ceil, isfinite
 
 from planner.engine.answers import Advice, Rejection
 from planner.engine.workload import InferenceQuestion
@@ -35,7 +35,7 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
         ("max_nodes", "max_nodes", "nodes"),
     ):
         found = closest.get(code)
-        if found is not None and found.value is not None:
+        if found is not None and found.value is not None and isfinite(found.value):
             value = ceil(found.value)
             yield Advice(
                 field=field,
