@@ -50,6 +50,13 @@ class FactAdmin(TableAdmin):
     list_per_page = 50
     show_full_result_count = False
 
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """The row first, where it comes from last."""
+        fields = list(self.get_fields(request, obj))
+        origin = [name for name in ("source", "as_of", "as_of_precision", "notes", "retired") if name in fields]
+        rest = [name for name in fields if name not in origin]
+        return [(None, {"fields": rest}), ("Provenance", {"fields": origin})]
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -229,8 +236,8 @@ class PriceObservationAdmin(FactAdmin):
         days = (timezone.localdate() - row.observed_on).days
         limit: int | None = getattr(row, "limit_days", None)
         if limit is not None and days > limit:
-            return format_html('<strong title="older than {} days">{} days, stale</strong>', limit, days)
-        return format_html("{} days", days)
+            return format_html('<strong title="older than {} days">{}&nbsp;d,&nbsp;stale</strong>', limit, days)
+        return format_html("{}&nbsp;d", days)
 
     @admin.display(description="current", boolean=True)
     def is_current(self, row: PriceObservation) -> bool:

@@ -66,7 +66,7 @@ def test_every_list_can_be_searched_and_sorted(admin, model):
 def test_prices_show_their_age_and_the_share_of_one_accelerator(admin):
     response = admin.get(page(PriceObservation, "changelist"), {"q": "p5.48xlarge"})
     text = response.content.decode()
-    assert "days, stale" in text
+    assert "&nbsp;d,&nbsp;stale" in text
     assert "6.88" in text
 
 
