@@ -19,7 +19,7 @@ from planner.engine.workload import InferenceQuestion
 def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str) -> Answer:
     """The page's answer: the sentence about the option looked at, charts, table, working, what was rejected."""
     at = str(plan.question.get("slo_percentile") or "p95")
-    chosen = parts.chosen_option(plan.options, wanted)
+    chosen = parts.chosen_option(plan.options, wanted, plan.recommended)
     if chosen is None:
         return frame.nothing_fits(plan, given, InferenceQuestion, parts.model_facts(plan.model))
     return Answer(
@@ -67,6 +67,7 @@ def _detail(option: InferenceOption) -> str:
         _("%(weights)s weights, %(kv)s KV cache")
         % {"weights": words.choice(option.weight_format), "kv": words.choice(option.kv_format)},
         parts.confidence_text(option.confidence),
+        parts.price_read(option.price),
     )
     return " · ".join(pieces)
 

@@ -90,6 +90,13 @@ def spread(value_ms: float, confidence: Confidence) -> str:
     return _("%(low)s to %(high)s") % {"low": low, "high": high}
 
 
+def price_read(price: Price) -> str:
+    """When the price was read, as a part of a sentence."""
+    return ngettext("price read %(n)s day ago", "price read %(n)s days ago", price.age_days) % {
+        "n": numbers.fixed(price.age_days)
+    }
+
+
 def price_age(price: Price) -> Cell:
     """How old a price is, as a badge; what is doubtful about it on hover."""
     text = ngettext("%(n)s day", "%(n)s days", price.age_days) % {"n": numbers.fixed(price.age_days)}
@@ -249,9 +256,10 @@ def model_facts(model: ModelSummary) -> tuple[tuple[str, str], ...]:
     )
 
 
-def chosen_option(options: Sequence[Option], wanted: str) -> Option | None:
-    """The option asked for, else the first."""
-    return next((option for option in options if option.id == wanted), options[0] if options else None)
+def chosen_option(options: Sequence[Option], wanted: str, recommended: str) -> Option | None:
+    """The option asked for, else the recommended one, else the first."""
+    by_id = {option.id: option for option in options}
+    return by_id.get(wanted) or by_id.get(recommended) or (options[0] if options else None)
 
 
 def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: type) -> tuple[WayOut, ...]:

@@ -19,7 +19,7 @@ from planner.engine.workload import TrainingQuestion
 
 def present_training(plan: TrainingPlan, given: Mapping[str, str], wanted: str) -> Answer:
     """The page's answer: the sentence about the option looked at, charts, table, working, what was rejected."""
-    chosen = parts.chosen_option(plan.options, wanted)
+    chosen = parts.chosen_option(plan.options, wanted, plan.recommended)
     if chosen is None:
         return frame.nothing_fits(plan, given, TrainingQuestion, facts(plan))
     return Answer(
@@ -80,6 +80,7 @@ def _detail(option: TrainingOption) -> str:
             "steps": option.grad_accumulation,
         },
         parts.confidence_text(option.confidence),
+        parts.price_read(option.price),
     )
     return " · ".join(pieces)
 

@@ -231,6 +231,8 @@ class InferencePlan:
     peak_requests_s: float
     mean_requests_s: float
     options: tuple[InferenceOption, ...]
+    recommended: str = ""
+    """Id of the cheapest option with a price young enough to act on; empty without options."""
     options_found: int
     options_tried: int
     rejections: tuple[Rejection, ...]
@@ -251,6 +253,8 @@ class TrainingPlan:
     global_batch_tokens: int
     flops_total: float
     options: tuple[TrainingOption, ...]
+    recommended: str = ""
+    """Id of the cheapest option with a price young enough to act on; empty without options."""
     options_found: int
     options_tried: int
     rejections: tuple[Rejection, ...]

@@ -6,11 +6,12 @@ GPUs. Sums are Decimal and quantized once, on the line that is shown.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from planner.engine.answers import Price
+from planner.engine.answers import InferenceOption, Price, TrainingOption
 from planner.engine.hardware import Offer
 from planner.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, TOKENS_PER_MILLION
 
@@ -18,6 +19,8 @@ CENT: Final = Decimal("0.01")
 HOURLY: Final = Decimal("0.0001")
 """Hourly prices are shown to a hundredth of a cent, as providers list them."""
 PER_MILLION: Final = Decimal("0.000001")
+RECOMMENDABLE_AGE_DAYS: Final = 365
+"""Older prices are listed and marked, but not recommended: most have moved by a third since (catalog notes)."""
 
 
 def quantize(amount: Decimal, step: Decimal) -> Decimal:
@@ -45,6 +48,14 @@ def price_of(offer: Offer, nodes: int, today: date) -> Price:
         flags=offer.flags,
         source=offer.source,
     )
+
+
+def recommended(options: Sequence[InferenceOption] | Sequence[TrainingOption]) -> str:
+    """Id of the first (cheapest) option whose price is no older than a year, else of the first; "" of none."""
+    young = next((option for option in options if option.price.age_days <= RECOMMENDABLE_AGE_DAYS), None)
+    if young is not None:
+        return young.id
+    return options[0].id if options else ""
 
 
 def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:

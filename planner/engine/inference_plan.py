@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from planner.engine.answers import InferenceOption, InferencePlan, Rejection
 from planner.engine.candidates import Candidates, check_pinned, enumerate_candidates
 from planner.engine.confidence import ResidualBands, confidence_of
+from planner.engine.cost import recommended
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_advice import advise
@@ -88,6 +89,7 @@ def plan_inference(
         peak_requests_s=demand.peak_requests_s,
         mean_requests_s=demand.mean_requests_s,
         options=options,
+        recommended=recommended(options),
         options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
         rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),

@@ -172,6 +172,21 @@ def test_prices_carry_their_age() -> None:
     assert option.price.is_stale
 
 
+def test_a_price_older_than_a_year_is_listed_but_not_recommended() -> None:
+    catalog = snapshot()
+    old = tuple(
+        replace(o, as_of=date(2025, 4, 4), price_usd_per_node_hour=o.price_usd_per_node_hour / 10)
+        if o.country == "SG"
+        else o
+        for o in catalog.offers
+    )
+    answer = plan(replace(catalog, offers=old))
+    recommended = next(o for o in answer.options if o.id == answer.recommended)
+    assert answer.options[0].cluster.country == "SG"
+    assert recommended.cluster.country == "ID"
+    assert recommended.price.age_days == 0
+
+
 @settings(max_examples=20, deadline=None)
 @given(factor=st.floats(1.0, 3.0), rate=st.floats(0.5, 200))
 def test_more_bandwidth_never_costs_more(factor: float, rate: float) -> None:
