@@ -72,7 +72,7 @@ def plan_inference(
     found = 0
     if len(candidates):
         sized, refused = _size(arch, shapes, candidates, question, demand, profiles, memory_profile, offers)
-        ranking = rank(sized, used, table, offer_rows, question)
+        ranking = rank(sized, used, table, offer_rows, question, today)
         rejections += [*refused, *reject_budget(ranking.usd_per_hour, ranking.within_budget, question)]
         keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
         bands = profiles.bands.get("output_tok_s", ResidualBands(quantity="output_tok_s", bands={}))

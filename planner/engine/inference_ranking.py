@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.cost import RECOMMENDABLE_AGE_DAYS
 from planner.engine.inference_evaluate import Evaluated
 from planner.engine.offers import OfferTable
 from planner.engine.serving import Cycle
@@ -95,7 +97,12 @@ def frontier(group: IntArray, cost: FloatArray, latency: FloatArray) -> BoolArra
 
 
 def rank(
-    sized: Sized, used_shapes: IntArray, table: OfferTable, offer_rows: IntArray, question: InferenceQuestion
+    sized: Sized,
+    used_shapes: IntArray,
+    table: OfferTable,
+    offer_rows: IntArray,
+    question: InferenceQuestion,
+    today: date,
 ) -> Ranking:
     """Join accepted candidates with the offers of their shape, and order them by price.
 
@@ -124,15 +131,26 @@ def rank(
         latency_s=latency,
         pareto=pareto,
         within_budget=within,
-        listed=_listed(table, offer, candidate, pareto, within, question.max_options),
+        listed=_listed(table, offer, candidate, pareto, within, question.max_options, today),
     )
 
 
 def _listed(
-    table: OfferTable, offer: IntArray, candidate: IntArray, pareto: BoolArray, within: BoolArray, most: int
+    table: OfferTable,
+    offer: IntArray,
+    candidate: IntArray,
+    pareto: BoolArray,
+    within: BoolArray,
+    most: int,
+    today: date,
 ) -> IntArray:
-    """The Pareto front (at most half the list) and the cheapest: one region and a few layouts a rental."""
+    """The Pareto front (at most half the list) and the cheapest: one region and a few layouts a rental.
+
+    The cheapest with a young price is always among them, so that there is one to recommend.
+    """
     front = np.flatnonzero(pareto)[: max(most // 2, 1)].tolist()
+    young = within & (today.toordinal() - table.as_of_ordinal[offer] <= RECOMMENDABLE_AGE_DAYS)
+    front = list(dict.fromkeys([*front, *np.flatnonzero(young)[:1].tolist()]))[-most:]
     chosen = set(front)
     seen: dict[tuple[str, str, str], set[int]] = {}
     for row in front:

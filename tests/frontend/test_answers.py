@@ -35,7 +35,7 @@ def test_the_sentence_says_what_where_for_how_much_and_how_fast() -> None:
     )
     assert answer.detail == (
         "Limited by decode bandwidth · 3 replicas, TP2 · FP8 weights, BF16 KV cache · "
-        "estimate ±12 %, calibrated: 34 measured cases: Hopper, vLLM, dense, fp8"
+        "estimate ±12 %, calibrated: 34 measured cases: Hopper, vLLM, dense, fp8 · price read 13 days ago"
     )
 
 
@@ -65,7 +65,7 @@ def test_an_unmeasured_option_has_no_band() -> None:
     unknown = Confidence(kind="extrapolated", low=0.0, high=math.inf, basis="no measured case", cases=0)
     plan = plan_factory(1, options=(inference_option(0, confidence=unknown),))
     answer = present_inference(plan, {}, "")
-    assert answer.detail.endswith("extrapolated: no measured case")
+    assert answer.detail.endswith("extrapolated: no measured case · price read 13 days ago")
     assert answer.rows[0].cells[-1].text == "–"
     assert answer.figures[1].notes[1] == ""
 
