@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import Rejection, TrainingOption, TrainingPlan
+from planner.engine.cost import recommended
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize
@@ -71,6 +72,7 @@ def plan_training(
         global_batch_tokens=int(run.batch_sequences * question.sequence_length),
         flops_total=run.tokens * run.flops_per_token,
         options=options,
+        recommended=recommended(options),
         options_found=found,
         options_tried=tried,
         rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),

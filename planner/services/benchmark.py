@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.test import Client
 from django.utils.http import urlencode
 
-from planner.services.planning import plan_inference
+from planner.services.planning import plan_inference, plan_training
 
 INFERENCE_QUESTIONS: tuple[Mapping[str, Any], ...] = (
     {"model": "meta-llama/Llama-3.1-8B", "requests_per_second": 20},
@@ -20,6 +21,13 @@ INFERENCE_QUESTIONS: tuple[Mapping[str, Any], ...] = (
     {"model": "openai/gpt-oss-120b", "users": 200_000, "requests_per_user_per_day": 8, "tpot_ms": 30},
 )
 """Small dense, large dense with limits, latent attention with experts, sliding windows with experts."""
+TRAINING_QUESTIONS: tuple[Mapping[str, Any], ...] = (
+    {"model": "meta-llama/Llama-3.1-8B", "tokens": 1e12},
+    {"model": "meta-llama/Llama-3.1-70B", "tokens": 2e12, "finish_days": 90},
+    {"model": "Qwen/Qwen3-30B-A3B", "tokens": 5e11, "gpus": 256},
+    {"model": "meta-llama/Llama-3.1-8B", "method": "lora", "tokens": 1e9},
+)
+"""Pre-training small and large dense, experts on a given fleet, adapters."""
 ROUNDS = 5
 
 
@@ -43,22 +51,29 @@ def measure() -> Iterator[Figure]:
     """Every figure, in the order of docs/performance.md."""
     yield Figure(
         name="whole-catalog inference plan, median of 4 questions",
-        value=_median_ms(plan_inference),
+        value=_median_ms(plan_inference, INFERENCE_QUESTIONS),
         unit="ms",
         target=300,
     )
-    client = Client()
     yield Figure(
-        name="inference result page, median of 4 questions",
-        value=_median_ms(lambda question: _get(client, "/?" + urlencode(question))),
+        name="whole-catalog training plan, median of 4 questions",
+        value=_median_ms(plan_training, TRAINING_QUESTIONS),
         unit="ms",
-        target=1000,
+        target=500,
     )
+    client = Client()
+    for name, path, questions in (("inference", "/", INFERENCE_QUESTIONS),):
+        yield Figure(
+            name=f"{name} result page, median of 4 questions",
+            value=_median_ms(partial(_get, client, path), questions),
+            unit="ms",
+            target=1000,
+        )
 
 
-def _median_ms(call: Callable[[Mapping[str, Any]], object]) -> float:
+def _median_ms(call: Callable[[Mapping[str, Any]], object], questions: Sequence[Mapping[str, Any]]) -> float:
     times = []
-    for question in INFERENCE_QUESTIONS:
+    for question in questions:
         call(question)
         for _ in range(ROUNDS):
             start = time.perf_counter()
@@ -67,7 +82,7 @@ def _median_ms(call: Callable[[Mapping[str, Any]], object]) -> float:
     return statistics.median(times) * 1e3
 
 
-def _get(client: Client, path: str) -> None:
-    response = client.get(path)
+def _get(client: Client, path: str, question: Mapping[str, Any]) -> None:
+    response = client.get(f"{path}?{urlencode(question)}")
     if response.status_code != 200:
-        raise RuntimeError(f"{path} answered {response.status_code}")
+        raise RuntimeError(f"{path} answered {response.status_code} to {question}")
