@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.engine.errors import UnsupportedModel
+from planner.engine.hf_compressed import compressed_groups
 from planner.engine.hf_families import Family
 from planner.engine.hf_linear import linear_group
 from planner.engine.hf_reader import MAX_CONTEXT, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, ConfigReader, check_integer
@@ -31,6 +32,11 @@ _NAMED_KINDS = (
 
 def attention_groups(reader: ConfigReader, family: Family, hidden: int, layers: int) -> tuple[AttentionGroup, ...]:
     """Groups of like attention layers, in order of first appearance."""
+    for key in ("num_kv_shared_layers", "hidden_size_per_layer_input"):
+        if reader.optional(key):
+            raise UnsupportedModel(f"{key}: layers that share a cache or take inputs of their own.", field=key)
+    if reader.has("compress_ratios"):
+        return compressed_groups(reader, hidden, layers)
     kinds = layer_kinds(reader, family, layers)
     groups = []
     for kind in dict.fromkeys(kinds):
@@ -225,5 +231,5 @@ def _latent(reader: ConfigReader, family: Family, hidden: int, layers: int) -> A
         index_elems=index_dim + DSA_SCALE_BYTES if indexer else 0,
         sparse_top_k=reader.optional("index_topk", maximum=MAX_VOCAB),
         qkv_bias=reader.flag("attention_bias"),
-        extra_params=indexer,
+        extra_params=indexer + (hidden * n_q * nope if reader.flag("mla_use_output_gate") else 0),
     )

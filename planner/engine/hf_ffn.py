@@ -98,14 +98,18 @@ def _moe(reader: ConfigReader, family: Family, hidden: int, layers: int, experts
     )  # fmt: skip
     top_k = source.integer(
         "num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_k", "num_selected_experts", "moe_topk",
+        "top_k_experts",
         maximum=MAX_EXPERTS,
     )  # fmt: skip
     if top_k > experts:
         raise UnsupportedModel(
             f"num_experts_per_tok: {top_k} of {experts} experts.", field="num_experts_per_tok", value=top_k
         )
-    latent = reader.optional("moe_latent_size")
+    latent = reader.optional("moe_latent_size", "routed_expert_hidden_size")
     shared = _shared_width(reader, width)
+    if reader.flag("enable_moe_block"):
+        # A dense MLP beside the experts, added to their output: a shared expert by another name.
+        shared += dense_width(reader, family, hidden)
     extra = hidden if family.shared_gate and shared else 0
     return FfnGroup(
         kind="moe",

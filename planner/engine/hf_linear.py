@@ -59,7 +59,8 @@ def kimi_delta_group(reader: ConfigReader, hidden: int, layers: int) -> Attentio
     heads, head_dim = reader.integer("num_heads", maximum=MAX_HEADS), reader.integer("head_dim")
     kernel = reader.integer("short_conv_kernel_size", default=4, maximum=1024)
     width = heads * head_dim
-    gates = 2 * (hidden * head_dim + head_dim * width)
+    low_rank = hidden * head_dim + head_dim * width
+    gates = low_rank + (hidden * width if reader.flag("use_full_rank_gate") else low_rank)
     return AttentionGroup(
         kind="linear",
         layers=layers,

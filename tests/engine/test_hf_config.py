@@ -390,7 +390,8 @@ def test_config_that_contains_itself() -> None:
 KEYS = sorted(
     {key for config in (LLAMA_8B, DEEPSEEK_V3, GPT_OSS_120B, QWEN3_NEXT, NEMOTRON_3_NANO) for key in config}
     | {"text_config", "linear_attn_config", "attn_config", "ffn_config", "quantization_config", "sliding_window",
-       "moe_layer_freq", "mlp_only_layers", "attention_chunk_size", "no_rope_layers", "moe_latent_size"}
+       "moe_layer_freq", "mlp_only_layers", "attention_chunk_size", "no_rope_layers", "moe_latent_size",
+       "compress_ratios", "o_lora_rank", "index_head_dim", "enable_moe_block", "routed_expert_hidden_size"}
 )  # fmt: skip
 SCALARS = st.one_of(
     st.none(),

@@ -22,7 +22,7 @@ from planner.engine.kv_cache import (
     max_concurrency,
     state_bytes_per_sequence,
 )
-from planner.engine.model_arch import ModelArch
+from planner.engine.model_arch import AttentionGroup, ModelArch
 from planner.engine.units import GIB
 from tests.engine.published_models import published
 
@@ -112,6 +112,43 @@ def test_every_layer_full_where_windows_are_ignored() -> None:
 
     assert float(kv_bytes_per_sequence(arch, "bf16", 8, 1, 1_048_576, allocator=plain)) / GIB == 24.0
     assert float(kv_bytes_per_sequence(arch, "bf16", 8, 1, 1_048_576, max_num_batched_tokens=8192)) / GIB < 7
+
+
+def test_heads_by_layer_not_the_widest_everywhere() -> None:
+    # llama-toolchest#58: gemma-4-12b at 128K with an 8-bit cache was predicted 40 times too large.
+    sliding = AttentionGroup(kind="sliding", layers=40, n_q=16, n_kv=8, head_dim=256, window=1024)
+    full = AttentionGroup(kind="full", layers=8, n_q=16, n_kv=1, head_dim=512, value_from_key=True)
+    arch = ModelArch(name="12b", hidden=3840, layers=48, vocab=262_144, attention=(sliding, full), ffn=())
+    plain = Allocator(grouped=False)
+
+    held = float(kv_bytes_per_sequence(arch, "fp8", 1, 1, 131_072, allocator=plain)) / GIB
+    assert held == pytest.approx(1.0 + 40 * 4096 * 1024 / GIB, abs=0.001)
+    assert 58e9 / GIB / held > 40
+
+
+def test_longest_request_of_a_logged_pool() -> None:
+    # vllm#6746: Llama-3.1-405B-FP8 on 8 GPUs; 131,072 is refused, 79,392 is the longest.
+    arch, pool = published("Llama 3.1 405B"), 79_392 * 64_512
+
+    assert float(max_concurrency(arch, "bf16", 8, 1, pool, 79_392)) >= 1
+    assert float(max_concurrency(arch, "bf16", 8, 1, pool, 79_393)) < 1
+    assert float(max_concurrency(arch, "bf16", 8, 1, pool, 131_072)) < 1
+
+
+def test_each_rank_holds_every_token_of_its_heads() -> None:
+    # vllm#5248: deepseek-coder-6.7b on two T4, 507 blocks.
+    arch = published("DeepSeek Coder 6.7B")
+    pool = 507 * 16 * float(kv_bytes_per_token_per_gpu(arch, "fp16", 2, 1))
+
+    assert float(logged_tokens(arch, "fp16", 2, 1, pool, max_model_len=4096, by_concurrency=False)) == 8112
+
+
+def test_hybrid_holds_a_context_that_a_dense_model_of_its_size_would_not() -> None:
+    # talos-argocd-proxmox#1995: Qwen3.8-27B FP8, two 24 GB cards, 302,921 tokens: 262,144 fits.
+    arch = published("Qwen3.8-27B")
+    pool = 302_921 * float(kv_bytes_per_token_per_gpu(arch, "bf16", 2, 1))
+
+    assert float(max_concurrency(arch, "bf16", 2, 1, pool, 262_144)) > 1
 
 
 def test_sliding_window_pool_of_the_log() -> None:

@@ -52,6 +52,11 @@ def test_memory_holds_all_experts_not_the_active_ones(name: str, billions_of_byt
     assert low < weight_bytes(published(name), "awq_int4").total / 1e9 < high
 
 
+def test_four_bit_80b_is_not_nine_gigabytes() -> None:
+    # odysseus#377: Qwen3-Coder-Next AWQ was shown as 9.2 GB.
+    assert weight_bytes(published("Qwen3-Coder-Next"), "awq_int4").total / 1e9 > 37
+
+
 def test_parts_sum_to_the_total() -> None:
     for name in WEIGHT_FORMATS:
         found = weight_bytes(published("DeepSeek-V3"), name)
