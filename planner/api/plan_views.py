@@ -1,4 +1,4 @@
-"""Plans: a question, answered at once."""
+"""Plans: the two questions, answered at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from planner.api.base import ApiView
 from planner.api.openapi import RATE_HEADERS, answer, error_responses
 from planner.api.schema import ref
 from planner.api.throttles import PlanThrottle
-from planner.engine.answers import InferencePlan
-from planner.engine.workload import InferenceQuestion
+from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services import planning
 from planner.services.json_input import read_question
 from planner.services.plan_json import plan_to_json
@@ -27,6 +27,14 @@ INFERENCE_EXAMPLE = {
     "peak_factor": 2,
     "ttft_ms": 2000,
     "tpot_ms": 100,
+    "max_options": 10,
+}
+TRAINING_EXAMPLE = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "method": "continued",
+    "tokens": 100_000_000_000,
+    "sequence_length": 8192,
+    "finish_days": 30,
     "max_options": 10,
 }
 _PLAN = "The plan; `options` is empty and `advice` says what to change where nothing fits."
@@ -55,10 +63,29 @@ class InferencePlanView(ApiView):
         return _answer(request, InferenceQuestion, planning.plan_inference)
 
 
+class TrainingPlanView(ApiView):
+    """Plan GPU clusters for a training run."""
+
+    throttle_classes = [PlanThrottle]
+
+    @extend_schema(
+        operation_id="plan_training",
+        summary="Plan training",
+        tags=["plans"],
+        parameters=RATE_HEADERS,
+        request={"application/json": ref(TrainingQuestion)},
+        responses={200: answer(TrainingPlan, _PLAN), **error_responses(400, 413, 415)},
+        examples=[OpenApiExample("Continued pre-training", value=TRAINING_EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        """State a training run; get layouts and clusters ranked by price, with days, cost and the working shown."""
+        return _answer(request, TrainingQuestion, planning.plan_training)
+
+
 def _answer(
     request: Request,
     question_type: type,
-    plan: Callable[[dict[str, Any]], InferencePlan],
+    plan: Callable[[dict[str, Any]], InferencePlan | TrainingPlan],
 ) -> Response:
     # An empty body never reaches the parser: the framework makes an empty object of it.
     body = request.data if isinstance(request.data, bytes) else b""

@@ -78,9 +78,9 @@ def add_components(result: Schema, **_: Any) -> Schema:
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(ERROR_COMPONENTS)
     schemas["RunRequest"] = _run_request_schema()
-    for question in (InferenceQuestion,):
+    for question in (InferenceQuestion, TrainingQuestion):
         schemas[question.__name__] = question_schema(question)
-    for plan in (InferencePlan,):
+    for plan in (InferencePlan, TrainingPlan):
         schemas.update(answer_schemas(plan))
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     return result

@@ -6,7 +6,7 @@ from django.views.generic import RedirectView
 from planner.api import catalog_views
 from planner.api.base import NotFoundView
 from planner.api.documents import DocsView, SchemaView
-from planner.api.plan_views import InferencePlanView
+from planner.api.plan_views import InferencePlanView, TrainingPlanView
 from planner.api.run_views import RunCancelView, RunsView, RunView
 
 app_name = "api"
@@ -15,6 +15,7 @@ urlpatterns = [
     path("schema/", SchemaView.as_view(), name="schema"),
     path("docs/", DocsView.as_view(), name="docs"),
     path("v1/plans/inference/", InferencePlanView.as_view(), name="plan-inference"),
+    path("v1/plans/training/", TrainingPlanView.as_view(), name="plan-training"),
     path("v1/catalog/gpus/", catalog_views.GpusView.as_view(), name="gpus"),
     path("v1/catalog/instances/", catalog_views.InstancesView.as_view(), name="instances"),
     path("v1/catalog/offers/", catalog_views.OffersView.as_view(), name="offers"),

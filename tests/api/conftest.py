@@ -11,10 +11,10 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from planner.engine.answers import InferencePlan
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.workload import InferenceQuestion, TrainingQuestion, parse_question
 from planner.services import planning
-from tests.factories import plan_factory
+from tests.factories import plan_factory, training_plan_factory
 
 INFERENCE = {"model": "meta-llama/Llama-3.1-70B", "requests_per_second": 10}
 TRAINING = {"model": "meta-llama/Llama-3.1-8B", "tokens": 1e11}
@@ -35,7 +35,11 @@ def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def inference(raw: Mapping[str, Any]) -> InferencePlan:
         return plan_factory(question=asdict(parse_question(InferenceQuestion, raw)))
 
+    def training(raw: Mapping[str, Any]) -> TrainingPlan:
+        return training_plan_factory(question=asdict(parse_question(TrainingQuestion, raw)))
+
     monkeypatch.setattr(planning, "plan_inference", inference)
+    monkeypatch.setattr(planning, "plan_training", training)
 
 
 @pytest.fixture

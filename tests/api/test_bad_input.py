@@ -269,7 +269,7 @@ def test_a_file_that_cannot_be_read_is_bad_input(name: str, tmp_path: Path) -> N
     path = f"{tmp_path}/{name}"
     complained = StringIO()
     with pytest.raises(SystemExit) as stopped:
-        call_command("plan", "inference", path, stderr=complained)
+        call_command("plan", "training", path, stderr=complained)
     assert stopped.value.code == 2
     document = json.loads(complained.getvalue())
     (error,) = document["errors"]

@@ -58,7 +58,7 @@ def _refused_well(document: Any) -> None:
 
 
 @many
-@given(kind=st.just("inference"), base=sound, changes=questions)
+@given(kind=st.sampled_from(["inference", "training"]), base=sound, changes=questions)
 def test_any_json_object(kind: str, base: dict[str, Any], changes: dict[str, Any], post: Post) -> None:
     response = post(kind, _text(base | changes))
     assert response.status_code in (200, 400)

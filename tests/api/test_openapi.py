@@ -15,10 +15,10 @@ from django.test import Client
 from openapi_spec_validator import validate
 
 from planner.api.documents import openapi_document
-from planner.api.plan_views import INFERENCE_EXAMPLE
+from planner.api.plan_views import INFERENCE_EXAMPLE, TRAINING_EXAMPLE
 from planner.api.schema import field_schema
 from planner.engine.field_spec import FieldSpec, specs
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion, TrainingQuestion, parse_question
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 
@@ -50,7 +50,7 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 def test_every_operation_is_described_and_tells_its_errors() -> None:
-    assert {path for path, _, _ in _operations()} >= {"/api/v1/plans/inference/"}
+    assert {path for path, _, _ in _operations()} >= {"/api/v1/plans/inference/", "/api/v1/plans/training/"}
     for path, method, operation in _operations():
         assert operation["summary"], (path, method)
         assert operation["description"], (path, method)
@@ -62,7 +62,7 @@ def test_every_operation_is_described_and_tells_its_errors() -> None:
                 assert schema == {"$ref": "#/components/schemas/ErrorEnvelope"}
 
 
-@pytest.mark.parametrize("question_type", [InferenceQuestion])
+@pytest.mark.parametrize("question_type", [InferenceQuestion, TrainingQuestion])
 def test_a_request_has_every_field_with_its_unit_bounds_choices_and_default(question_type: type) -> None:
     schema = openapi_document()["components"]["schemas"][question_type.__name__]
     assert schema["additionalProperties"] is False
@@ -95,6 +95,7 @@ def test_answers_carry_the_words_under_their_fields() -> None:
 
 def test_the_examples_are_questions() -> None:
     assert parse_question(InferenceQuestion, INFERENCE_EXAMPLE).requests_per_second == 10
+    assert parse_question(TrainingQuestion, TRAINING_EXAMPLE).finish_days == 30
 
 
 def test_the_page_loads_only_files_of_this_server_and_runs_nothing_inline(client: Client) -> None:

@@ -10,17 +10,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from catalog.selectors import model_names
-from planner.api.plan_views import INFERENCE_EXAMPLE
+from planner.api.plan_views import INFERENCE_EXAMPLE, TRAINING_EXAMPLE
 from planner.api.throttles import PlanThrottle
 from planner.engine.field_spec import FieldSpec, specs
-from planner.engine.workload import InferenceQuestion
+from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services.plan_json import encode, plan_to_json
 from planner.services.planning import plan_inference
 from tests.api.conftest import Post
 from tests.api.documented import faults
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loaded_catalog")]
-KINDS = {"inference": InferenceQuestion}
 TRAFFIC = {"requests_per_second", "users", "requests_per_user_per_day", "concurrency"}
 
 
@@ -42,14 +41,26 @@ def test_the_documented_example_is_planned(post: Post) -> None:
         assert option["speed"]["ttft_ms"]["p95"] <= 2000
 
 
+def test_the_documented_training_example_is_planned(post: Post) -> None:
+    response = post("training", TRAINING_EXAMPLE)
+    assert response.status_code == 200
+    plan = response.json()
+    assert faults("TrainingPlan", plan) == []
+    assert len(plan["options"]) == 10 < plan["options_found"]
+    for option in plan["options"]:
+        assert option["speed"]["days"] <= 30
+        assert Decimal(option["usd_total"]) > 0
+
+
 def test_the_api_answers_what_the_service_plans(post: Post) -> None:
     planned = encode(plan_to_json(plan_inference(INFERENCE_EXAMPLE)))
     assert post("inference", INFERENCE_EXAMPLE).content.decode() == planned
 
 
-def test_the_echoed_question_gives_the_same_plan_again(post: Post) -> None:
-    first = post("inference", INFERENCE_EXAMPLE)
-    again = post("inference", first.json()["question"])
+@pytest.mark.parametrize(("kind", "question"), [("inference", INFERENCE_EXAMPLE), ("training", TRAINING_EXAMPLE)])
+def test_the_echoed_question_gives_the_same_plan_again(kind: str, question: dict[str, Any], post: Post) -> None:
+    first = post(kind, question)
+    again = post(kind, first.json()["question"])
     assert again.content == first.content
 
 
@@ -136,18 +147,33 @@ TRAFFICS = st.sampled_from(
 
 
 # Each example plans over the whole catalog: a failing one is shown as it is, not shrunk.
-@settings(
+whole_catalog = settings(
     max_examples=25,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+
+
+def _planned_or_refused(kind: str, response: Any) -> None:
+    assert response.status_code in (200, 400)
+    component = f"{kind.title()}Plan" if response.status_code == 200 else "ErrorEnvelope"
+    assert faults(component, response.json()) == []
+
+
+@whole_catalog
 @given(data=st.data(), traffic=TRAFFICS, fields=_questions(InferenceQuestion, {"max_options": 3}))
 def test_any_well_formed_inference_question_is_planned_or_refused(
     data: st.DataObject, traffic: dict[str, Any], fields: dict[str, Any], post: Post
 ) -> None:
     model = data.draw(st.sampled_from(model_names()))
-    response = post("inference", fields | traffic | {"model": model})
-    assert response.status_code in (200, 400)
-    component = "InferencePlan" if response.status_code == 200 else "ErrorEnvelope"
-    assert faults(component, response.json()) == []
+    _planned_or_refused("inference", post("inference", fields | traffic | {"model": model}))
+
+
+@whole_catalog
+@given(data=st.data(), fields=_questions(TrainingQuestion, {"max_options": 3}))
+def test_any_well_formed_training_question_is_planned_or_refused(
+    data: st.DataObject, fields: dict[str, Any], post: Post
+) -> None:
+    model = data.draw(st.sampled_from(model_names()))
+    _planned_or_refused("training", post("training", fields | {"model": model}))

@@ -21,7 +21,7 @@ from tests.api.documented import faults
 from tests.factories import empty_plan_factory, plan_factory, training_plan_factory
 
 QUESTION_TYPES = {"inference": InferenceQuestion, "training": TrainingQuestion}
-both = pytest.mark.parametrize("kind", ["inference"])
+both = pytest.mark.parametrize("kind", ["inference", "training"])
 pytestmark = pytest.mark.usefixtures("planner_answers")
 
 

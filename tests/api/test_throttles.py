@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_every_answer_states_what_is_left(post: Post, clock: list[float]) -> None:
     first = post("inference", INFERENCE)
     clock[0] += 20
-    second = post("inference", b"")
+    second = post("training", b"")
     told = [
         tuple(response.headers[f"RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset"))
         for response in (first, second)

@@ -1,4 +1,4 @@
-"""``manage.py plan inference FILE.json``: the same JSON in and out as the REST API."""
+"""``manage.py plan {inference,training} FILE.json``: the same JSON in and out as the REST API."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from planner.engine.answers import InferencePlan
+from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.workload import InferenceQuestion
+from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services import planning
 from planner.services.error_envelope import envelope
 from planner.services.json_input import MAX_BODY_BYTES, read_question
@@ -24,14 +24,14 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("kind", choices=("inference",))
+        parser.add_argument("kind", choices=("inference", "training"))
         parser.add_argument("file", metavar="FILE.json", help="the question; - reads it from standard input")
         parser.add_argument("--indent", type=int, metavar="N", help="spread the answer out, N spaces a level")
 
     def handle(self, *args: Any, kind: str, file: str, indent: int | None, **options: Any) -> None:
         """Exit 0 and the plan on standard output; 2 and the error envelope on standard error for bad input."""
         try:
-            plan = _plan(_read(file))
+            plan = _plan(kind, _read(file))
         except InvalidQuestion as invalid:
             self.stderr.write(encode(envelope(invalid.errors), indent=2), self.style.NOTICE)
             sys.exit(EXIT_BAD_INPUT)
@@ -52,5 +52,7 @@ def _read(file: str) -> bytes:
         raise InvalidQuestion([fault]) from error
 
 
-def _plan(data: bytes) -> InferencePlan:
-    return planning.plan_inference(read_question(InferenceQuestion, data))
+def _plan(kind: str, data: bytes) -> InferencePlan | TrainingPlan:
+    if kind == "inference":
+        return planning.plan_inference(read_question(InferenceQuestion, data))
+    return planning.plan_training(read_question(TrainingQuestion, data))
