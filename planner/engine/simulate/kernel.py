@@ -1,0 +1,269 @@
+"""The event loop: the earliest of a replica's boundary, a timed event and an arrival, one after another."""
+
+from __future__ import annotations
+
+import math
+
+from planner.engine.simulate.codes import (
+    BATCHED,
+    CANCEL,
+    CANCELLED,
+    FINISHED,
+    FLUSH_ROWS,
+    GROW_CACHE,
+    GROW_EVENTS,
+    GROW_SLOTS,
+    HELD,
+    MOVING,
+    NEED_TRAFFIC,
+    NONE,
+    REACHED,
+    ROUTE,
+    UNHOLD,
+    WAITING,
+)
+from planner.engine.simulate.compiled import entry, inner
+from planner.engine.simulate.dynamic_batch import complete_batches, dispatch
+from planner.engine.simulate.handle import open_state
+from planner.engine.simulate.iteration import complete, compose, cut_run, stop_running
+from planner.engine.simulate.layout import Array, State, Traffic
+from planner.engine.simulate.outcome import leave_unserved, take_sample, time_bin
+from planner.engine.simulate.prefix_cache import empty_cache, release
+from planner.engine.simulate.queues import (
+    drop_event,
+    leave_waiting,
+    next_replica,
+    pop_finish,
+    push_event,
+    remove_waiting,
+    set_next,
+)
+from planner.engine.simulate.routing import drain_held, expire_held, remove_held, route, send_again
+
+
+@entry
+def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool) -> int:
+    """Simulate up to ``until_s`` or until more is needed; the code says which (``codes.REACHED`` ...)."""
+    st = open_state(table)
+    fleet = st.fleet[0]
+    while True:
+        short = _short_of(st)
+        if short != NONE:
+            return short
+        if fleet.drain:
+            fleet.drain = 0
+            drain_held(st, fleet.now)
+        exhausted = fleet.cursor >= len(traffic.arrival_s)
+        if exhausted and not last_batch:
+            return NEED_TRAFFIC
+        if exhausted and fleet.live == 0:
+            return FINISHED
+        arrival = _next_arrival(st, traffic)
+        event = st.events[0].time if fleet.events > 0 else math.inf
+        replica = st.tree[1]
+        t = min(arrival, event, replica)
+        horizon = min(t, until_s)
+        if fleet.next_sample < horizon and horizon < math.inf:
+            take_sample(st, fleet.next_sample)
+            fleet.next_sample += fleet.sample_s
+            continue
+        if t == math.inf or t > until_s:
+            return REACHED
+        fleet.now = t
+        if event <= t:
+            _handle_event(st, t)
+        elif replica <= t:
+            _boundary(st, next_replica(st), t)
+        else:
+            _arrival(st, traffic, t)
+
+
+@inner
+def _short_of(st: State) -> int:
+    """What must grow before the next event can be handled; none usually."""
+    fleet = st.fleet[0]
+    if fleet.free_slot == NONE:
+        return GROW_SLOTS
+    if fleet.events + fleet.live + 64 > len(st.events):
+        return GROW_EVENTS
+    if fleet.keep_rows and fleet.rows + fleet.live + 64 > len(st.rows):
+        return FLUSH_ROWS
+    if fleet.entry_margin > 0 and fleet.entries + fleet.entry_margin > len(st.entries):
+        return GROW_CACHE
+    return NONE
+
+
+@inner
+def _next_arrival(st: State, traffic: Traffic) -> float:
+    """When the next request comes: as the trace says or, in a closed loop, when a client is free."""
+    fleet = st.fleet[0]
+    if fleet.cursor >= len(traffic.arrival_s):
+        return math.inf
+    if not fleet.closed:
+        return traffic.arrival_s[fleet.cursor]  # type: ignore[no-any-return]
+    if traffic.first_request + fleet.cursor >= fleet.released:
+        return math.inf
+    return max(fleet.now, traffic.arrival_s[fleet.cursor])  # type: ignore[no-any-return]
+
+
+@inner
+def _arrival(st: State, traffic: Traffic, t: float) -> None:
+    fleet = st.fleet[0]
+    i = fleet.cursor
+    fleet.cursor += 1
+    s = fleet.free_slot
+    request = st.slots[s]
+    fleet.free_slot = request.next
+    fleet.live += 1
+    fleet.arrived += 1
+    request.request = traffic.first_request + i
+    request.arrival = t
+    request.scheduled = math.nan
+    request.first = math.nan
+    request.extra = 0.0
+    request.input = traffic.input_tokens[i]
+    request.output = traffic.output_tokens[i]
+    request.generated, request.target, request.computed, request.chunk, request.units = 0, 0, 0, 0, 0
+    request.hits, request.prefilled, request.retries, request.cancelled = 0, 0, 0, 0
+    request.replica = NONE
+    request.home = traffic.pool[i] if len(traffic.pool) > 0 else 0
+    request.pool = request.home
+    request.key = traffic.key[i] if len(traffic.key) > 0 else NONE
+    request.hashes = NONE
+    request.shared = 0
+    if len(traffic.hashes) > 0:
+        request.hashes = traffic.hashes[i]
+        unit = st.kinds[0].unit_tokens
+        request.shared = min((traffic.hashes[i + 1] - traffic.hashes[i]) * unit, request.input)
+    elif request.key != NONE:
+        whole = request.input + request.output
+        request.shared = min(traffic.shared_tokens[i], whole) if len(traffic.shared_tokens) > 0 else whole
+    st.pools[request.home].arrived += 1
+    st.bins[time_bin(st, t)].arrived += 1
+    if fleet.cancel_s < math.inf:
+        push_event(st, t + fleet.cancel_s, CANCEL, s)
+    route(st, s, t)
+
+
+@inner
+def _boundary(st: State, r: int, t: float) -> None:
+    """A run or batch of replica ``r`` ends, or a batch has waited long enough."""
+    rep = st.replicas[r]
+    if st.kinds[rep.kind].mode == BATCHED:
+        complete_batches(st, r, t)
+        dispatch(st, r, t)
+    else:
+        complete(st, r, t)
+        compose(st, r, t)
+
+
+@inner
+def _handle_event(st: State, t: float) -> None:
+    event = st.events[0]
+    kind, s, request = event.kind, event.slot, event.request
+    drop_event(st)
+    # The slot may serve another request by now: a timer of one that has left.
+    if st.slots[s].request != request:
+        return
+    if kind == ROUTE and st.slots[s].state == MOVING:
+        source = st.slots[s].replica
+        if source != NONE:
+            _kv_arrived(st, source, s, t)
+        if st.slots[s].cancelled:
+            leave_unserved(st, s, t, CANCELLED)
+        else:
+            route(st, s, t)
+    elif kind == CANCEL:
+        _cancel(st, s, t)
+    elif kind == UNHOLD and st.slots[s].state == HELD:
+        expire_held(st, st.slots[s].pool, t)
+
+
+@inner
+def _kv_arrived(st: State, source: int, s: int, t: float) -> None:
+    """The prompt's KV is on its way in: the prefill replica may reuse its blocks."""
+    rep = st.replicas[source]
+    release(st, source, s, st.slots[s].target)
+    rep.outstanding -= 1
+    rep.done += 1
+    rep.blocked = 0
+    st.slots[s].replica = NONE
+    st.fleet[0].drain = 1
+    if not rep.busy:
+        compose(st, source, t)
+
+
+@inner
+def _cancel(st: State, s: int, t: float) -> None:
+    """The client gives up: a request in a queue leaves now, a running one when its iteration ends."""
+    request = st.slots[s]
+    r = request.replica
+    request.cancelled = 1
+    if request.state == WAITING:
+        remove_waiting(st, r, s)
+        st.replicas[r].outstanding -= 1
+        st.fleet[0].drain = 1
+        leave_unserved(st, s, t, CANCELLED)
+    elif request.state == HELD:
+        remove_held(st, s)
+        leave_unserved(st, s, t, CANCELLED)
+    elif request.state != MOVING and st.kinds[st.replicas[r].kind].mode != BATCHED:
+        st.replicas[r].cancels += 1
+        cut_run(st, r, t, 0)
+
+
+@entry
+def start_replica(table: Array, r: int, t: float) -> None:
+    """Bring a replica up, empty: it serves from ``t`` on."""
+    st = open_state(table)
+    rep = st.replicas[r]
+    rep.alive = 1
+    rep.running, rep.decoding, rep.waiting, rep.outstanding, rep.heap_n = 0, 0, 0, 0, 0
+    rep.steps, rep.context, rep.growth, rep.debt = 0.0, 0.0, 0.0, 0.0
+    rep.busy = 0
+    st.phases[r] = 0
+    set_next(st, r, math.inf)
+    empty_cache(st, r)
+    st.fleet[0].now = t
+    st.fleet[0].drain = 1
+
+
+@entry
+def stop_replica(table: Array, r: int, t: float) -> int:
+    """A replica is gone: what it had is sent again elsewhere; returns how many requests it lost."""
+    st = open_state(table)
+    st.fleet[0].now = t
+    rep = st.replicas[r]
+    lost = 0
+    rep.alive = 0
+    if st.kinds[rep.kind].mode == BATCHED:
+        while rep.heap_n > 0:
+            s = pop_finish(st, r)
+            while s != NONE:
+                following = st.slots[s].queued
+                send_again(st, s, t)
+                lost += 1
+                s = following
+    while rep.run_head != NONE:
+        s = rep.run_head
+        stop_running(st, r, s)
+        send_again(st, s, t)
+        lost += 1
+    while rep.wait_head != NONE:
+        send_again(st, leave_waiting(st, r), t)
+        lost += 1
+    for s in range(len(st.slots)):
+        request = st.slots[s]
+        if request.request != NONE and request.state == MOVING and request.replica == r:
+            release(st, r, s, request.target)
+            request.replica = NONE
+            request.prefilled = 0
+            request.generated = 0
+            request.first = math.nan
+            request.pool = request.home
+            lost += 1
+    rep.outstanding = 0
+    rep.running = 0
+    rep.busy = 0
+    set_next(st, r, math.inf)
+    return lost

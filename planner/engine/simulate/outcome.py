@@ -1,0 +1,226 @@
+"""What leaves the simulation: totals, histograms, time bins, samples and, where asked, one row a request."""
+
+from __future__ import annotations
+
+import math
+
+from planner.engine.simulate.codes import DONE, NONE
+from planner.engine.simulate.compiled import inner
+from planner.engine.simulate.layout import (
+    COARSE,
+    E2E,
+    FINE,
+    FIRST_OCTAVE,
+    HEAT_ROWS,
+    OCTAVES,
+    TIME_BINS,
+    TPOT,
+    TTFT,
+    State,
+)
+
+
+@inner
+def log_bin(value: float, per_octave: int) -> int:
+    """The logarithmic histogram bin of a duration: linear inside each power of two, hence exact everywhere."""
+    if value <= 0.0:
+        return 0
+    mantissa, exponent = math.frexp(value)
+    i = (exponent - 1 - FIRST_OCTAVE) * per_octave + int((mantissa - 0.5) * 2 * per_octave)
+    return min(max(i, 0), OCTAVES * per_octave - 1)
+
+
+@inner
+def time_bin(st: State, time_s: float) -> int:
+    """The time bin of ``time_s``; when the run outgrows the bins, pairs merge and the bin doubles."""
+    fleet = st.fleet[0]
+    while time_s >= TIME_BINS * fleet.bin_s:
+        _merge_bins(st)
+    return int(time_s / fleet.bin_s)
+
+
+@inner
+def _merge_bins(st: State) -> None:
+    for i in range(TIME_BINS):
+        into = st.bins[i]
+        if i < TIME_BINS // 2:
+            a = st.bins[2 * i]
+            b = st.bins[2 * i + 1]
+            into.arrived, into.done, into.lost = a.arrived + b.arrived, a.done + b.done, a.lost + b.lost
+            into.input_tokens = a.input_tokens + b.input_tokens
+            into.output_tokens = a.output_tokens + b.output_tokens
+            for column in range(st.bin_histogram.shape[1]):
+                for what in range(2):
+                    pair = st.bin_histogram[4 * i + what, column] + st.bin_histogram[4 * i + 2 + what, column]
+                    st.bin_histogram[2 * i + what, column] = pair
+        else:
+            into.arrived, into.done, into.lost, into.input_tokens, into.output_tokens = 0, 0, 0, 0, 0
+            st.bin_histogram[2 * i] = 0
+            st.bin_histogram[2 * i + 1] = 0
+    st.fleet[0].bin_s *= 2
+
+
+@inner
+def _row(st: State, s: int, last_s: float, outcome: int) -> None:
+    fleet = st.fleet[0]
+    if not fleet.keep_rows:
+        return
+    request = st.slots[s]
+    row = st.rows[fleet.rows]
+    fleet.rows += 1
+    row.request = request.request
+    row.arrival = request.arrival
+    row.scheduled = request.scheduled
+    row.first = request.first
+    row.last = last_s
+    row.replica = request.replica
+    row.outcome = outcome
+
+
+@inner
+def _free_slot(st: State, s: int) -> None:
+    fleet = st.fleet[0]
+    st.slots[s].request = NONE
+    st.slots[s].next = fleet.free_slot
+    fleet.free_slot = s
+    fleet.live -= 1
+
+
+@inner
+def leave_unserved(st: State, s: int, t: float, outcome: int) -> None:
+    """Count a request that got no full answer, and free its slot."""
+    fleet = st.fleet[0]
+    fleet.outcomes[outcome] += 1
+    st.bins[time_bin(st, t)].lost += 1
+    _row(st, s, math.nan, outcome)
+    _release_client(st, t)
+    _free_slot(st, s)
+
+
+@inner
+def leave_served(st: State, s: int, t: float) -> None:
+    """Count a finished request: TTFT, TPOT, E2E, tokens, SLO; and free its slot."""
+    fleet = st.fleet[0]
+    request = st.slots[s]
+    ttft = request.first - request.arrival + request.extra
+    e2e = t - request.arrival + request.extra
+    fleet.outcomes[DONE] += 1
+    fleet.sum_ttft_us += int(ttft * 1e6 + 0.5)
+    fleet.sum_e2e_us += int(e2e * 1e6 + 0.5)
+    fleet.with_ttft += 1
+    st.histogram[TTFT, log_bin(ttft, FINE)] += 1
+    st.histogram[E2E, log_bin(e2e, FINE)] += 1
+    b = time_bin(st, t)
+    st.bin_histogram[2 * b + TTFT, log_bin(ttft, COARSE)] += 1
+    tpot = 0.0
+    if request.output > 1:
+        tpot = (t - request.first) / (request.output - 1)
+        fleet.sum_tpot_ns += int(tpot * 1e9 + 0.5)
+        fleet.with_tpot += 1
+        st.histogram[TPOT, log_bin(tpot, FINE)] += 1
+        st.bin_histogram[2 * b + TPOT, log_bin(tpot, COARSE)] += 1
+    if ttft <= fleet.slo_ttft_s and tpot <= fleet.slo_tpot_s:
+        fleet.good += 1
+    st.bins[b].done += 1
+    st.bins[b].input_tokens += request.input
+    st.bins[b].output_tokens += request.output
+    fleet.input_tokens += request.input
+    fleet.output_tokens += request.output
+    fleet.hit_tokens += request.hits
+    fleet.last_done = t
+    _row(st, s, t, DONE)
+    _release_client(st, t)
+    _free_slot(st, s)
+
+
+@inner
+def _release_client(st: State, t: float) -> None:
+    """Closed loop: the client sends its next request now."""
+    fleet = st.fleet[0]
+    if fleet.closed:
+        fleet.released += 1
+        fleet.released_at = t
+
+
+@inner
+def take_sample(st: State, time_s: float) -> None:
+    """Read queues, batches and KV of every replica now; pairs of samples merge when the run outgrows them."""
+    fleet = st.fleet[0]
+    while time_s >= TIME_BINS * fleet.sample_s:
+        _merge_samples(st)
+    i = int(time_s / fleet.sample_s)
+    sample = st.samples[i]
+    waiting, running, ready, billed, kv = 0.0, 0.0, 0.0, 0.0, 0.0
+    for r in range(len(st.replicas)):
+        rep = st.replicas[r]
+        billed += rep.billed
+        if not rep.alive:
+            continue
+        used = kv_used(st, r, time_s)
+        ready += 1
+        waiting += rep.waiting
+        running += rep.running
+        kv += used
+        row = r * st.heat_kv.shape[1] // len(st.replicas) if len(st.replicas) > HEAT_ROWS else r
+        st.heat_kv[i, row] = max(st.heat_kv[i, row], used)
+        st.heat_waiting[i, row] = max(st.heat_waiting[i, row], rep.waiting)
+    for p in range(len(st.pools)):
+        waiting += st.pools[p].held
+    kv = kv / ready if ready > 0 else 0.0
+    _add_sample(sample, waiting, running, kv, ready, billed)
+
+
+@inner
+def _add_sample(sample, waiting, running, kv, ready, billed):  # type: ignore[no-untyped-def]
+    sample.ready_min = min(sample.ready_min, ready) if sample.count else ready
+    sample.count += 1
+    sample.waiting += waiting
+    sample.waiting_max = max(sample.waiting_max, waiting)
+    sample.running += running
+    sample.running_max = max(sample.running_max, running)
+    sample.kv += kv
+    sample.kv_max = max(sample.kv_max, kv)
+    sample.ready += ready
+    sample.billed += billed
+    sample.billed_max = max(sample.billed_max, billed)
+
+
+@inner
+def _merge_samples(st: State) -> None:
+    for i in range(TIME_BINS):
+        into = st.samples[i]
+        if i >= TIME_BINS // 2:
+            into.count = 0
+            into.waiting, into.waiting_max, into.running, into.running_max = 0.0, 0.0, 0.0, 0.0
+            into.kv, into.kv_max, into.ready, into.ready_min = 0.0, 0.0, 0.0, 0.0
+            into.billed, into.billed_max = 0.0, 0.0
+            st.heat_kv[i] = 0.0
+            st.heat_waiting[i] = 0.0
+            continue
+        a = st.samples[2 * i]
+        b = st.samples[2 * i + 1]
+        lowest = min(a.ready_min, b.ready_min) if a.count and b.count else max(a.ready_min, b.ready_min)
+        into.count = a.count + b.count
+        into.waiting, into.waiting_max = a.waiting + b.waiting, max(a.waiting_max, b.waiting_max)
+        into.running, into.running_max = a.running + b.running, max(a.running_max, b.running_max)
+        into.kv, into.kv_max = a.kv + b.kv, max(a.kv_max, b.kv_max)
+        into.ready, into.ready_min = a.ready + b.ready, lowest
+        into.billed, into.billed_max = a.billed + b.billed, max(a.billed_max, b.billed_max)
+        for row in range(st.heat_kv.shape[1]):
+            st.heat_kv[i, row] = max(st.heat_kv[2 * i, row], st.heat_kv[2 * i + 1, row])
+            st.heat_waiting[i, row] = max(st.heat_waiting[2 * i, row], st.heat_waiting[2 * i + 1, row])
+    st.fleet[0].sample_s *= 2
+
+
+@inner
+def kv_used(st: State, r: int, time_s: float) -> float:
+    """Share of the replica's KV blocks in use at ``time_s``, growth inside a decode run included."""
+    rep = st.replicas[r]
+    kind = st.kinds[rep.kind]
+    if kind.blocks == 0:
+        return 0.0
+    grown = 0.0
+    if rep.busy and rep.run_steps > 1 and rep.run_first > 0:
+        steps = min((time_s - rep.run_start) / rep.run_first, rep.run_steps)
+        grown = max(0.0, steps) * rep.growth / kind.block_tokens
+    return min(1.0, (kind.blocks - rep.free + grown) / kind.blocks)  # type: ignore[no-any-return]

@@ -1,0 +1,183 @@
+"""Making and growing a run's state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.engine.simulate.codes import BATCHED, NONE
+from planner.engine.simulate.layout import (
+    BIN,
+    COARSE,
+    COEFFICIENTS,
+    ENTRY,
+    EVENT,
+    FINE,
+    FLEET,
+    HEAT_ROWS,
+    KIND,
+    OCTAVES,
+    POOL,
+    REPLICA,
+    ROW,
+    SAMPLE,
+    SLOT,
+    TIME_BINS,
+    Array,
+    State,
+)
+
+FIRST_SLOTS = 1024
+FIRST_ENTRIES = 4096
+PROMPT_ONLY_COEFFICIENTS = ("prefill_launch_s",)
+"""What an iteration pays only because it holds a prompt; tokens verified after a draft don't."""
+
+
+def new_state(kinds: Array, coefficients: Array, pools: Array, replicas: Sequence[tuple[int, int]], seed: int) -> State:
+    """A run before its first request: ``replicas`` are (kind, pool), all down."""
+    count = len(replicas)
+    leaves = 1 << max(1, (count - 1).bit_length())
+    widest = int(max(_width(kind) for kind in kinds))
+    verify = coefficients.copy()
+    for name in PROMPT_ONLY_COEFFICIENTS:
+        verify[name] = 0.0
+    state = State(
+        fleet=np.zeros(1, FLEET),
+        kinds=kinds,
+        coefficients=coefficients,
+        verify=verify,
+        replicas=np.zeros(count, REPLICA),
+        pools=pools,
+        members=np.zeros((len(pools), count), np.int64),
+        distance=np.zeros((len(pools), len(pools))),
+        tree=np.full(2 * leaves, math.inf),
+        slots=np.zeros(0, SLOT),
+        events=np.zeros(4 * FIRST_SLOTS, EVENT),
+        heap_key=np.zeros((count, widest)),
+        heap_slot=np.zeros((count, widest), np.int64),
+        phases=np.zeros((count, int(max(1, kinds["block_tokens"].max()))), np.int64),
+        buckets=np.full(1, NONE, np.int64),
+        entries=np.zeros(0, ENTRY),
+        rows=np.zeros(0, ROW),
+        histogram=np.zeros((3, OCTAVES * FINE), np.int64),
+        bins=np.zeros(TIME_BINS, BIN),
+        bin_histogram=np.zeros((2 * TIME_BINS, OCTAVES * COARSE), np.int32),
+        samples=np.zeros(TIME_BINS, SAMPLE),
+        heat_kv=np.zeros((TIME_BINS, min(count, HEAT_ROWS)), np.float32),
+        heat_waiting=np.zeros((TIME_BINS, min(count, HEAT_ROWS)), np.float32),
+        hash_ids=np.zeros(0, np.int64),
+    )
+    _set_defaults(state, replicas, seed)
+    return grow_cache(grow_slots(state))
+
+
+def _width(kind: Any) -> int:
+    return int(kind["instances"] if kind["mode"] == BATCHED else kind["max_seqs"])
+
+
+def _set_defaults(state: State, replicas: Sequence[tuple[int, int]], seed: int) -> None:
+    fleet = state.fleet[0]
+    fleet["random"] = np.uint64(seed)
+    fleet["free_slot"] = NONE
+    fleet["entry_free"] = NONE
+    fleet["bin_s"] = 1.0
+    fleet["sample_s"] = 1.0
+    fleet["cancel_s"] = math.inf
+    fleet["slo_ttft_s"] = math.inf
+    fleet["slo_tpot_s"] = math.inf
+    for name in ("wait_head", "wait_tail", "pre_head", "pre_tail", "run_head", "run_tail", "lru_head", "lru_tail"):
+        state.replicas[name] = NONE
+    for number, (kind, pool) in enumerate(replicas):
+        state.replicas[number]["kind"] = kind
+        state.replicas[number]["pool"] = pool
+    state.pools["hold_head"] = NONE
+    state.pools["hold_tail"] = NONE
+    cached = [kind for kind in state.kinds if kind["prefix_cache"]]
+    if cached:
+        fleet["entry_margin"] = 64 + max(
+            2 * int(kind["blocks"]) * int(kind["block_tokens"]) // int(kind["unit_tokens"]) + int(kind["max_seqs"])
+            for kind in cached
+        )
+
+
+def grow_slots(state: State) -> State:
+    """Twice the slots (and events and rows to match)."""
+    old = len(state.slots)
+    new = max(FIRST_SLOTS, 2 * old)
+    slots = np.zeros(new, SLOT)
+    slots[:old] = state.slots
+    slots["request"][old:] = NONE
+    slots["next"][old:] = np.arange(old + 1, new + 1)
+    slots["next"][-1] = state.fleet["free_slot"][0]
+    state.fleet["free_slot"] = old
+    return grow_events(state._replace(slots=slots), 4 * new)
+
+
+def grow_events(state: State, at_least: int = 0) -> State:
+    """At least twice the room for timed events."""
+    new = max(at_least, 2 * len(state.events))
+    events = np.zeros(new, EVENT)
+    events[: len(state.events)] = state.events
+    return state._replace(events=events)
+
+
+def grow_cache(state: State) -> State:
+    """Twice the prefix-cache entries; the hash table is built anew at half load."""
+    margin = int(state.fleet["entry_margin"][0])
+    if margin == 0:
+        return state
+    old = len(state.entries)
+    new = max(FIRST_ENTRIES, 2 * old, old + margin + 1)
+    entries = np.zeros(new, ENTRY)
+    entries[:old] = state.entries
+    entries["key"][old:] = NONE
+    buckets = np.full(1 << (2 * new - 1).bit_length(), NONE, np.int64)
+    used = np.flatnonzero(entries["key"] != NONE)
+    for e in used:
+        bucket = int(entries["key"][e]) & (len(buckets) - 1)
+        entries["chain"][e] = buckets[bucket]
+        buckets[bucket] = e
+    entries["chain"][old:] = np.arange(old + 1, new + 1)
+    entries["chain"][-1] = state.fleet["entry_free"][0]
+    state.fleet["entry_free"] = old
+    return state._replace(entries=entries, buckets=buckets)
+
+
+def with_rows(state: State, rows: int) -> State:
+    """Room for ``rows`` finished requests between two flushes."""
+    state.fleet["keep_rows"] = 1
+    return state._replace(rows=np.zeros(rows, ROW))
+
+
+def coefficient_records(coefficients: Sequence[tuple[float, ...]]) -> Array:
+    """Step-time coefficients of each kind as records.
+
+    >>> len(coefficient_records([]))
+    0
+    """
+    return np.array([tuple(float(value) for value in row) for row in coefficients], dtype=COEFFICIENTS)
+
+
+def kind_records(kinds: Sequence[dict[str, Any]]) -> Array:
+    """Replica kinds as records; what isn't given is 0."""
+    records = np.zeros(len(kinds), KIND)
+    for record, given in zip(records, kinds, strict=True):
+        for name, value in given.items():
+            record[name] = value
+    return records
+
+
+def pool_records(pools: Sequence[dict[str, Any]]) -> Array:
+    """Pools as records; no decode pool and no fallback where not given."""
+    records = np.zeros(len(pools), POOL)
+    records["decode_pool"] = NONE
+    records["fallback"] = NONE
+    records["hold_s"] = math.inf
+    records["load_cap"] = math.inf
+    for record, given in zip(records, pools, strict=True):
+        for name, value in given.items():
+            record[name] = value
+    return records
