@@ -27,7 +27,7 @@ from planner.engine.simulate.compiled import inner, step_time
 from planner.engine.simulate.decode_run import decode_step_s, plan_run, run_s, steps_reaching
 from planner.engine.simulate.kv_blocks import blocks_of, crossing, own_blocks, steps_within
 from planner.engine.simulate.layout import State
-from planner.engine.simulate.outcome import leave_served, leave_unserved
+from planner.engine.simulate.recording import leave_served, leave_unserved
 from planner.engine.simulate.prefix_cache import give, hold_units, leading_hits, release, take
 from planner.engine.simulate.queues import (
     join_prefilling,

@@ -27,7 +27,7 @@ from planner.engine.simulate.dynamic_batch import complete_batches, dispatch
 from planner.engine.simulate.handle import open_state
 from planner.engine.simulate.iteration import complete, compose, cut_run, stop_running
 from planner.engine.simulate.layout import Array, State, Traffic
-from planner.engine.simulate.outcome import leave_unserved, take_sample, time_bin
+from planner.engine.simulate.recording import leave_unserved, take_sample, time_bin
 from planner.engine.simulate.prefix_cache import empty_cache, release
 from planner.engine.simulate.queues import (
     drop_event,
@@ -115,6 +115,8 @@ def _arrival(st: State, traffic: Traffic, t: float) -> None:
     request = st.slots[s]
     fleet.free_slot = request.next
     fleet.live += 1
+    if fleet.arrived == 0:
+        fleet.first_arrival = t
     fleet.arrived += 1
     request.request = traffic.first_request + i
     request.arrival = t

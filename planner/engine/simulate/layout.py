@@ -67,6 +67,7 @@ KIND: Final = _record(
         # Both.
         "max_waiting": "i8",
         "queue_timeout_s": "f8",
+        "request_s": "f8",
         "gpus": "f8",
     }
 )

@@ -32,7 +32,7 @@ from planner.engine.simulate.dynamic_batch import dispatch
 from planner.engine.simulate.iteration import arrive
 from planner.engine.simulate.kv_blocks import blocks_of
 from planner.engine.simulate.layout import MAX_FALLBACKS, State
-from planner.engine.simulate.outcome import kv_used, leave_unserved
+from planner.engine.simulate.recording import kv_used, leave_unserved
 from planner.engine.simulate.prefix_cache import leading_hits
 from planner.engine.simulate.queues import push_event, wait_last
 from planner.engine.simulate.rng import mix, uniform
@@ -79,7 +79,7 @@ def _send(st: State, r: int, s: int, t: float) -> None:
     request.replica = r
     request.state = WAITING
     request.ready = t
-    request.extra = st.distance[request.home, rep.pool]
+    request.extra = st.distance[request.home, rep.pool] + kind.request_s
     rep.outstanding += 1
     rep.routed += 1
     wait_last(st, r, s)

@@ -1,0 +1,206 @@
+"""What a run says: totals, latency distributions, timelines, per-replica work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from planner.engine.simulate.codes import OUTCOMES
+from planner.engine.simulate.layout import COARSE, E2E, FINE, FIRST_OCTAVE, TIME_BINS, TPOT, TTFT, Array, State
+
+STATISTICS: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Distribution:
+    """A latency over all finished requests. The mean is exact; quantiles are known to 0.05 %."""
+
+    count: int
+    mean_s: float
+    histogram: Array
+    """Counts in logarithmic bins: ``FINE`` a power of two, linear inside."""
+
+    def quantile_s(self, share: float) -> float:
+        """The latency that ``share`` of requests stay within; nan without requests."""
+        return quantile(self.histogram, share, FINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Timeline:
+    """Counts and states over time, one entry a bin of ``bin_s`` seconds."""
+
+    bin_s: float
+    arrived: Array
+    done: Array
+    lost: Array
+    input_tokens: Array
+    output_tokens: Array
+    ttft_s: dict[str, Array]
+    """Quantiles of requests that finished in the bin, to 2 %; nan where none did."""
+    tpot_s: dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Samples:
+    """Queues, batches, KV and replicas over time: mean and extreme of each bin of ``bin_s`` seconds."""
+
+    bin_s: float
+    waiting: Array
+    waiting_max: Array
+    running: Array
+    running_max: Array
+    kv: Array
+    kv_max: Array
+    ready: Array
+    ready_min: Array
+    billed: Array
+    billed_max: Array
+    heat_kv: Array
+    """(bins, rows): the fullest KV cache of each replica, or of each row of replicas."""
+    heat_waiting: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """Everything a run says about its requests and replicas."""
+
+    requests: int
+    duration_s: float
+    """From the first arrival to the last departure."""
+    left: dict[str, int]
+    """Requests by how they left; ``unfinished`` never did."""
+    ttft: Distribution
+    tpot: Distribution
+    e2e: Distribution
+    good: int
+    """Requests within every limit asked for."""
+    input_tokens: int
+    output_tokens: int
+    cached_input_tokens: int
+    preemptions: int
+    retries: int
+    iterations: int
+    busy_s: Array
+    """By replica: time spent in iterations."""
+    prefill_s: Array
+    """By replica: the part of it that prompts added."""
+    served: Array
+    billed_s: Array
+    gpu_hours: float
+    timeline: Timeline
+    samples: Samples
+
+
+def quantile(histogram: Array, share: float, per_octave: int) -> float:
+    """The value below which ``share`` of a logarithmic histogram lies, linear inside the bin.
+
+    >>> from planner.engine.simulate.layout import OCTAVES
+    >>> counts = np.zeros(OCTAVES * 4, np.int64)
+    >>> counts[20 * 4] = 10
+    >>> quantile(counts, 0.5, 4)
+    1.125
+    """
+    total = int(histogram.sum())
+    if total == 0:
+        return math.nan
+    cumulative = np.cumsum(histogram)
+    wanted = share * total
+    i = int(np.searchsorted(cumulative, wanted, side="left"))
+    below = float(cumulative[i - 1]) if i else 0.0
+    inside = (wanted - below) / float(histogram[i])
+    low, high = bin_edges(i, per_octave)
+    return low + inside * (high - low)
+
+
+def bin_edges(i: int, per_octave: int) -> tuple[float, float]:
+    """Lower and upper edge of a logarithmic bin, seconds."""
+    octave, step = divmod(i, per_octave)
+    base = 2.0 ** (octave + FIRST_OCTAVE)
+    return base * (1 + step / per_octave), base * (1 + (step + 1) / per_octave)
+
+
+def read_outcome(state: State, billed_s: Array, billed_since: Array, last_arrival_s: float) -> Outcome:
+    """The outcome of a finished run; replicas still billed are billed until its end."""
+    fleet = state.fleet[0]
+    end_s = max(float(fleet["last_done"]), last_arrival_s)
+    still = state.replicas["billed"] != 0
+    billed = billed_s + np.where(still, end_s - np.nan_to_num(billed_since), 0.0)
+    counts = [int(count) for count in fleet["outcomes"]]
+    requests = int(fleet["arrived"])
+    left = dict(zip(OUTCOMES, counts, strict=True)) | {"unfinished": requests - sum(counts)}
+    gpus = state.kinds["gpus"][state.replicas["kind"]]
+    return Outcome(
+        requests=requests,
+        duration_s=end_s - float(fleet["first_arrival"]),
+        left=left,
+        ttft=_distribution(state, TTFT, fleet["sum_ttft_us"], 1e-6, fleet["with_ttft"]),
+        tpot=_distribution(state, TPOT, fleet["sum_tpot_ns"], 1e-9, fleet["with_tpot"]),
+        e2e=_distribution(state, E2E, fleet["sum_e2e_us"], 1e-6, fleet["with_ttft"]),
+        good=int(fleet["good"]),
+        input_tokens=int(fleet["input_tokens"]),
+        output_tokens=int(fleet["output_tokens"]),
+        cached_input_tokens=int(fleet["hit_tokens"]),
+        preemptions=int(fleet["preemptions"]),
+        retries=int(fleet["retries"]),
+        iterations=int(state.replicas["iterations"].sum()),
+        busy_s=state.replicas["busy_s"].copy(),
+        prefill_s=state.replicas["prefill_s"].copy(),
+        served=state.replicas["done"].copy(),
+        billed_s=billed,
+        gpu_hours=float((billed * gpus).sum()) / 3600.0,
+        timeline=_timeline(state),
+        samples=_samples(state),
+    )
+
+
+def _distribution(state: State, row: int, total: int, unit_s: float, count: int) -> Distribution:
+    mean = float(total) * unit_s / int(count) if count else math.nan
+    return Distribution(count=int(count), mean_s=mean, histogram=state.histogram[row].copy())
+
+
+def _timeline(state: State) -> Timeline:
+    bins = state.bins
+    used = _used(bins["arrived"] + bins["done"] + bins["lost"])
+    spread = state.bin_histogram.reshape(TIME_BINS, 2, -1)[:used]
+    return Timeline(
+        bin_s=float(state.fleet["bin_s"][0]),
+        arrived=bins["arrived"][:used].copy(),
+        done=bins["done"][:used].copy(),
+        lost=bins["lost"][:used].copy(),
+        input_tokens=bins["input_tokens"][:used].copy(),
+        output_tokens=bins["output_tokens"][:used].copy(),
+        ttft_s=_quantiles(spread[:, TTFT]),
+        tpot_s=_quantiles(spread[:, TPOT]),
+    )
+
+
+def _quantiles(histograms: Array) -> dict[str, Array]:
+    return {
+        name: np.array([quantile(histogram, share, COARSE) for histogram in histograms])
+        for name, share in STATISTICS.items()
+    }
+
+
+def _samples(state: State) -> Samples:
+    samples = state.samples
+    used = _used(samples["count"])
+    count = np.maximum(samples["count"][:used], 1)
+    columns: dict[str, Any] = {
+        name: samples[name][:used] / count for name in ("waiting", "running", "kv", "ready", "billed")
+    }
+    for name in ("waiting_max", "running_max", "kv_max", "ready_min", "billed_max"):
+        columns[name] = samples[name][:used].copy()
+    return Samples(
+        bin_s=float(state.fleet["sample_s"][0]),
+        heat_kv=state.heat_kv[:used].copy(),
+        heat_waiting=state.heat_waiting[:used].copy(),
+        **columns,
+    )
+
+
+def _used(counts: Array) -> int:
+    filled = np.flatnonzero(counts)
+    return int(filled[-1]) + 1 if len(filled) else 0

@@ -1,0 +1,235 @@
+"""Running a simulation: feeding traffic to the compiled loop, and stopping where someone must act.
+
+``simulate`` is the whole of it: a fleet, an iterable of traffic batches sorted by arrival, and, where
+the fleet changes while it runs, a control plane (autoscaler, failures, upgrades).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from planner.engine.simulate import codes
+from planner.engine.simulate.handle import table_of
+from planner.engine.simulate.kernel import advance, start_replica, stop_replica
+from planner.engine.simulate.layout import Array, State, Traffic
+from planner.engine.simulate.results import Outcome, read_outcome
+from planner.engine.simulate.setup import Fleet, distances
+from planner.engine.simulate.state import (
+    coefficient_records,
+    grow_cache,
+    grow_events,
+    grow_slots,
+    kind_records,
+    new_state,
+    pool_records,
+    with_rows,
+)
+from planner.engine.simulate.traffic import empty_batch
+
+FLUSH_ROWS = 65_536
+PROGRESS_EVERY_S = math.inf
+
+RowsSink = Callable[[Array], None]
+"""Takes finished requests (``layout.ROW`` records, in order of leaving); the array is reused afterwards."""
+Progress = Callable[[int, float], None]
+"""Told how many requests have arrived and the simulated time; may raise to stop the run."""
+
+
+class ControlPlane(Protocol):
+    """Whoever changes the fleet while it runs."""
+
+    def next_s(self) -> float:
+        """When it next wants to act; infinity for never."""
+
+    def act(self, run: Run, now_s: float) -> None:
+        """Act now: start, stop or drain replicas."""
+
+    def start(self, run: Run) -> None:
+        """Bring up what runs at time 0."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EverythingUp:
+    """No control: every replica of every pool is ready from the first second to the last."""
+
+    def next_s(self) -> float:
+        """Never."""
+        return math.inf
+
+    def act(self, run: Run, now_s: float) -> None:
+        """Nothing to do."""
+
+    def start(self, run: Run) -> None:
+        """All replicas of all pools."""
+        for number in range(len(run.state.replicas)):
+            run.bill(number, 0.0)
+            run.bring_up(number, 0.0)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A simulation under way: the state, and what a control plane may do to it."""
+
+    fleet: Fleet
+    state: State = field(init=False)
+    table: Array = field(init=False)
+    billed_since: Array = field(init=False)
+    billed_s: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        fleet = self.fleet
+        kinds = list(dict.fromkeys(id(pool.kind) for pool in fleet.pools))
+        by_id = {id(pool.kind): pool.kind for pool in fleet.pools}
+        records = kind_records([by_id[kind].record() for kind in kinds])
+        coefficients = coefficient_records([by_id[kind].coefficients for kind in kinds])
+        replicas = [
+            (kinds.index(id(pool.kind)), number) for number, pool in enumerate(fleet.pools) for _ in range(pool.places)
+        ]
+        state = new_state(records, coefficients, pool_records([p.record() for p in fleet.pools]), replicas, fleet.seed)
+        header = state.fleet[0]
+        header["max_retries"], header["retry_s"] = fleet.max_retries, fleet.retry_s
+        header["cancel_s"] = math.inf if fleet.client_timeout_s is None else fleet.client_timeout_s
+        header["slo_ttft_s"] = math.inf if fleet.slo_ttft_s is None else fleet.slo_ttft_s
+        header["slo_tpot_s"] = math.inf if fleet.slo_tpot_s is None else fleet.slo_tpot_s
+        if fleet.clients is not None:
+            header["closed"], header["released"] = 1, fleet.clients
+        self._use(state._replace(distance=np.ascontiguousarray(distances(fleet))))
+        self.billed_since = np.full(len(replicas), math.nan)
+        self.billed_s = np.zeros(len(replicas))
+
+    def _use(self, state: State) -> None:
+        self.state = state
+        self.table = table_of(state)
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time."""
+        return float(self.state.fleet["now"][0])
+
+    def use_hashes(self, hash_ids: Array) -> None:
+        """Block hashes of the whole trace, where it has them."""
+        self._use(self.state._replace(hash_ids=np.ascontiguousarray(hash_ids, dtype=np.int64)))
+
+    def keep_rows(self) -> None:
+        """Keep one row per request from here on."""
+        self._use(with_rows(self.state, FLUSH_ROWS + len(self.state.slots) + 64))
+
+    def advance(self, traffic: Traffic, until_s: float, last: bool, sink: RowsSink | None) -> int:
+        """Simulate until ``until_s``, the end of ``traffic`` or the end of everything; says which."""
+        while True:
+            code = advance(self.table, traffic, until_s, last)
+            if code == codes.GROW_SLOTS:
+                self._flush(sink)
+                self._use(grow_slots(self.state))
+                if self.state.fleet["keep_rows"][0]:
+                    self.keep_rows()
+            elif code == codes.GROW_EVENTS:
+                self._use(grow_events(self.state))
+            elif code == codes.GROW_CACHE:
+                self._use(grow_cache(self.state))
+            elif code == codes.FLUSH_ROWS:
+                self._flush(sink)
+            else:
+                return int(code)
+
+    def _flush(self, sink: RowsSink | None) -> None:
+        rows = int(self.state.fleet["rows"][0])
+        if sink is not None and rows:
+            sink(self.state.rows[:rows])
+        self.state.fleet["rows"] = 0
+
+    def bill(self, replica: int, now_s: float) -> None:
+        """Pay for a replica from now on, ready or not."""
+        self.state.replicas["billed"][replica] = 1
+        self.billed_since[replica] = now_s
+
+    def stop_billing(self, replica: int, now_s: float) -> None:
+        """Stop paying for a replica."""
+        if self.state.replicas["billed"][replica]:
+            self.billed_s[replica] += now_s - self.billed_since[replica]
+            self.state.replicas["billed"][replica] = 0
+
+    def bring_up(self, replica: int, now_s: float) -> None:
+        """A replica serves from now on, and the gateway knows."""
+        start_replica(self.table, replica, now_s)
+        self.include(replica)
+
+    def take_down(self, replica: int, now_s: float) -> int:
+        """A replica is gone at once; returns the requests it lost. The gateway may still believe in it."""
+        return int(stop_replica(self.table, replica, now_s))
+
+    def include(self, replica: int) -> None:
+        """The gateway sends requests to a replica again."""
+        self._set_members(replica, present=True)
+
+    def exclude(self, replica: int) -> None:
+        """The gateway sends no more requests to a replica."""
+        self._set_members(replica, present=False)
+
+    def _set_members(self, replica: int, *, present: bool) -> None:
+        pool = int(self.state.replicas["pool"][replica])
+        count = int(self.state.pools["members"][pool])
+        members = [int(r) for r in self.state.members[pool, :count] if r != replica]
+        if present:
+            members = sorted([*members, replica])
+        self.state.members[pool, : len(members)] = members
+        self.state.pools["members"][pool] = len(members)
+        self.state.fleet["drain"] = 1
+
+
+def simulate(
+    fleet: Fleet,
+    batches: Iterable[Traffic],
+    *,
+    control: ControlPlane | None = None,
+    hash_ids: Array | None = None,
+    rows: RowsSink | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Serve all traffic with the fleet and say how it went.
+
+    Batches must be sorted by arrival, within and across. The run ends when every request has left,
+    or when nothing more can happen to those that haven't.
+    """
+    run = Run(fleet)
+    plane: ControlPlane = control or EverythingUp()
+    if hash_ids is not None:
+        run.use_hashes(hash_ids)
+    if rows is not None:
+        run.keep_rows()
+    plane.start(run)
+    last_arrival_s = 0.0
+    for batch, last in _with_last(batches):
+        run.state.fleet["cursor"] = 0
+        _serve(run, plane, batch, last, rows)
+        if len(batch.arrival_s):
+            last_arrival_s = float(batch.arrival_s[-1])
+        if progress is not None:
+            progress(int(run.state.fleet["arrived"][0]), run.now_s)
+    run._flush(rows)
+    return read_outcome(run.state, run.billed_s, run.billed_since, last_arrival_s)
+
+
+def _serve(run: Run, plane: ControlPlane, batch: Traffic, last: bool, rows: RowsSink | None) -> None:
+    while True:
+        until_s = plane.next_s()
+        code = run.advance(batch, until_s, last, rows)
+        if code != codes.REACHED or math.isinf(until_s):
+            return
+        run.state.fleet["now"] = until_s
+        plane.act(run, until_s)
+
+
+def _with_last(batches: Iterable[Traffic]) -> Iterator[tuple[Traffic, bool]]:
+    """Each batch, and whether it is the last; one empty batch where there is none."""
+    held: Traffic | None = None
+    for batch in batches:
+        if held is not None:
+            yield held, False
+        held = batch
+    yield (held if held is not None else empty_batch()), True
