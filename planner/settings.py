@@ -1,17 +1,23 @@
 """Settings, all from the environment; the defaults run on one machine with nothing set up."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import environ
 from django.core.management.utils import get_random_secret_key
 
+from planner.compiled_cache import compiled_cache_folder
 from planner.logs import configure_logs
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.str("TAKAR_VAR_DIR", default=str(BASE_DIR / "var")))
 VAR_DIR.mkdir(parents=True, exist_ok=True)
+# Read when the simulator is first imported (by workers and commands): its compiled code is kept here.
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(compiled_cache_folder(VAR_DIR / "compiled", BASE_DIR / "planner" / "engine"))
+)
 
 DEBUG = env.bool("DEBUG", default=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.extending import register_jitable
@@ -16,12 +16,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def inner(function: Function) -> Function:
     """Compile as a part of an entry point; the entry's cache holds the result."""
-    return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
 
 
 def entry(function: Function) -> Function:
     """Compile as an entry point, cached on disk where ``NUMBA_CACHE_DIR`` says."""
-    return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]
+    return cast(Function, numba.njit(nogil=True, error_model="numpy", cache=True)(function))
 
 
 def _share(function: FunctionType, seen: set[str]) -> None:

@@ -63,10 +63,10 @@ def steps_reaching(first: float, slope: float, elapsed_s: float) -> int:
     """The fewest iterations, at least one, whose time is ``elapsed_s`` or more."""
     if elapsed_s <= first:
         return 1
-    steps = int(math.ceil(elapsed_s / first))
+    steps = math.ceil(elapsed_s / first)
     if slope > 0.0:
         half = first - 0.5 * slope
-        steps = int(math.ceil((math.sqrt(half * half + 2.0 * slope * elapsed_s) - half) / slope))
+        steps = math.ceil((math.sqrt(half * half + 2.0 * slope * elapsed_s) - half) / slope)
     while run_s(first, slope, steps) < elapsed_s:
         steps += 1
     while steps > 1 and run_s(first, slope, steps - 1) >= elapsed_s:

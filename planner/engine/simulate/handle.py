@@ -7,12 +7,11 @@ compiled functions pass a *handle*: the address of a table that holds each array
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload_attribute, register_model
 
@@ -35,31 +34,33 @@ _HANDLE = HandleType()
 @register_model(HandleType)
 class _HandleModel(models.PrimitiveModel):
     def __init__(self, manager: Any, fe_type: Any) -> None:
-        super().__init__(manager, fe_type, ir.IntType(64))
+        super().__init__(manager, fe_type, cgutils.intp_t)  # type: ignore[no-untyped-call]
 
 
-@intrinsic
-def open_state(typing: Any, table: Any) -> Any:
-    """The handle of a table; the caller keeps table and arrays alive."""
+def _open(typing: Any, table: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.ptrtoint(array.data, ir.IntType(64))
+        return builder.ptrtoint(array.data, cgutils.intp_t)
 
     return _HANDLE(table), build
 
 
-@intrinsic
-def _address(typing: Any, handle: Any) -> Any:
+def _to_address(typing: Any, handle: Any) -> Any:
     return types.int64(handle), lambda context, builder, signature, args: args[0]
 
 
-@intrinsic
-def _pointer(typing: Any, address: Any) -> Any:
+def _to_pointer(typing: Any, address: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], cgutils.voidptr_t)
 
     return types.voidptr(address), build
+
+
+open_state: Callable[[Array], State] = intrinsic(_open)  # type: ignore[assignment]
+"""The handle of a table, in compiled code; the caller keeps table and arrays alive."""
+_address: Any = intrinsic(_to_address)
+_pointer: Any = intrinsic(_to_pointer)
 
 
 def _view(position: int, dtype: np.dtype[Any], dimensions: int) -> Any:
@@ -70,12 +71,12 @@ def _view(position: int, dtype: np.dtype[Any], dimensions: int) -> Any:
 
     # Numba compares parameters of getter and implementation, annotations included: hence none.
     def vector(st):  # type: ignore[no-untyped-def]
-        table = numba.carray(_pointer(_address(st)), (words,), np.int64)
-        return numba.carray(_pointer(table[at]), (table[rows],), element)
+        table = carray(_pointer(_address(st)), (words,), np.int64)
+        return carray(_pointer(table[at]), (table[rows],), element)
 
     def matrix(st):  # type: ignore[no-untyped-def]
-        table = numba.carray(_pointer(_address(st)), (words,), np.int64)
-        return numba.carray(_pointer(table[at]), (table[rows], table[columns]), element)
+        table = carray(_pointer(_address(st)), (words,), np.int64)
+        return carray(_pointer(table[at]), (table[rows], table[columns]), element)
 
     getter = vector if dimensions == 1 else matrix
     return lambda st: getter

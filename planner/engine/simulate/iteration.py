@@ -27,7 +27,6 @@ from planner.engine.simulate.compiled import inner, step_time
 from planner.engine.simulate.decode_run import decode_step_s, plan_run, run_s, steps_reaching
 from planner.engine.simulate.kv_blocks import blocks_of, crossing, own_blocks, steps_within
 from planner.engine.simulate.layout import State
-from planner.engine.simulate.recording import leave_served, leave_unserved
 from planner.engine.simulate.prefix_cache import give, hold_units, leading_hits, release, take
 from planner.engine.simulate.queues import (
     join_prefilling,
@@ -42,6 +41,7 @@ from planner.engine.simulate.queues import (
     set_next,
     wait_first,
 )
+from planner.engine.simulate.recording import leave_served, leave_unserved
 from planner.engine.simulate.rng import uniform
 
 
@@ -119,7 +119,7 @@ def _start(st: State, r: int, t: float) -> None:
         rep.run_first = whole
         rep.prefill_s += max(0.0, whole - alone)
     else:
-        to_finish = int(math.ceil(st.heap_key[r, 0] - rep.steps))
+        to_finish = math.ceil(st.heap_key[r, 0] - rep.steps)
         most = to_finish
         if rep.waiting > 0 and not rep.blocked:
             most = 1

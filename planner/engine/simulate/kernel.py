@@ -27,7 +27,6 @@ from planner.engine.simulate.dynamic_batch import complete_batches, dispatch
 from planner.engine.simulate.handle import open_state
 from planner.engine.simulate.iteration import complete, compose, cut_run, stop_running
 from planner.engine.simulate.layout import Array, State, Traffic
-from planner.engine.simulate.recording import leave_unserved, take_sample, time_bin
 from planner.engine.simulate.prefix_cache import empty_cache, release
 from planner.engine.simulate.queues import (
     drop_event,
@@ -38,6 +37,7 @@ from planner.engine.simulate.queues import (
     remove_waiting,
     set_next,
 )
+from planner.engine.simulate.recording import leave_unserved, take_sample, time_bin
 from planner.engine.simulate.routing import drain_held, expire_held, remove_held, route, send_again
 
 
@@ -63,7 +63,7 @@ def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool) ->
         replica = st.tree[1]
         t = min(arrival, event, replica)
         horizon = min(t, until_s)
-        if fleet.next_sample < horizon and horizon < math.inf:
+        if fleet.next_sample < horizon < math.inf:
             take_sample(st, fleet.next_sample)
             fleet.next_sample += fleet.sample_s
             continue

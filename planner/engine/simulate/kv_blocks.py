@@ -35,7 +35,7 @@ def crossing(st: State, r: int, steps: int) -> int:
         phase -= 1
         if phase < 0:
             phase = block - 1
-    return total
+    return total  # type: ignore[no-any-return]
 
 
 @inner

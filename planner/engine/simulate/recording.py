@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from planner.engine.simulate.codes import DONE, NONE
 from planner.engine.simulate.compiled import inner
@@ -171,7 +172,7 @@ def take_sample(st: State, time_s: float) -> None:
 
 
 @inner
-def _add_sample(sample, waiting, running, kv, ready, billed):  # type: ignore[no-untyped-def]
+def _add_sample(sample: Any, waiting: float, running: float, kv: float, ready: float, billed: float) -> None:
     sample.ready_min = min(sample.ready_min, ready) if sample.count else ready
     sample.count += 1
     sample.waiting += waiting

@@ -122,9 +122,7 @@ class ReferenceReplica:
     def _crossing(self) -> int:
         """Blocks that decodes begin in the next iteration."""
         block = self.block_tokens
-        return sum(
-            r.computed >= r.target and (r.input_tokens + r.generated) % block == 1 % block for r in self.running
-        )
+        return sum(r.computed >= r.target and (r.input_tokens + r.generated) % block == 1 % block for r in self.running)
 
     def _make_room(self) -> bool:
         preempted = False

@@ -32,9 +32,9 @@ from planner.engine.simulate.dynamic_batch import dispatch
 from planner.engine.simulate.iteration import arrive
 from planner.engine.simulate.kv_blocks import blocks_of
 from planner.engine.simulate.layout import MAX_FALLBACKS, State
-from planner.engine.simulate.recording import kv_used, leave_unserved
 from planner.engine.simulate.prefix_cache import leading_hits
 from planner.engine.simulate.queues import push_event, wait_last
+from planner.engine.simulate.recording import kv_used, leave_unserved
 from planner.engine.simulate.rng import mix, uniform
 
 
@@ -284,9 +284,7 @@ def _longest_prefix(st: State, p: int, s: int) -> int:
             continue
         units = min(request.input - 1, request.shared) // kind.unit_tokens
         hits, _ = leading_hits(st, r, s, units)
-        if hits > most or (
-            hits == most and hits > 0 and st.replicas[r].outstanding < st.replicas[best].outstanding
-        ):
+        if hits > most or (hits == most and hits > 0 and st.replicas[r].outstanding < st.replicas[best].outstanding):
             best = r
             most = hits
     return best if best != NONE else _least_outstanding(st, p)

@@ -16,9 +16,7 @@ from planner.engine.simulate.codes import BATCHED, CONTINUOUS, DECODE, NONE, POL
 from planner.engine.simulate.layout import MAX_FALLBACKS, MAX_PREFERRED
 from planner.engine.step_time import StepCoefficients
 
-Policy = Literal[
-    "round_robin", "least_outstanding", "power_of_two", "least_kv", "prefix_aware", "session_affinity"
-]
+Policy = Literal["round_robin", "least_outstanding", "power_of_two", "least_kv", "prefix_aware", "session_affinity"]
 Role = Literal["whole", "prefill", "decode"]
 ROLES: Final = {"whole": WHOLE, "prefill": PREFILL, "decode": DECODE}
 UNLIMITED: Final = 2**62
