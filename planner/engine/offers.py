@@ -25,6 +25,9 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 WHOLE_GPUS = "whole GPUs"
+REAL_OFFERS = "real offers"
+UNASKED = (WHOLE_GPUS, REAL_OFFERS)
+"""Filters that always apply: nobody asked for them, so none is named as the one to relax."""
 """The one filter nobody asks for."""
 
 
@@ -56,6 +59,8 @@ class OfferTable:
     gpu_count: FloatArray
     usd_per_node_hour: FloatArray
     as_of_ordinal: IntArray
+    is_average: BoolArray
+    """A mean over a seller's listings: a fact about a market, nothing that can be rented."""
 
 
 _TABLES: WeakKeyDictionary[CatalogSnapshot, OfferTable] = WeakKeyDictionary()
@@ -117,6 +122,7 @@ def _build(snapshot: CatalogSnapshot) -> OfferTable:
         gpu_count=np.array([o.gpu_count for o in offers], dtype=np.float64),
         usd_per_node_hour=np.array([float(o.price_usd_per_node_hour) for o in offers], dtype=np.float64),
         as_of_ordinal=np.array([o.as_of.toordinal() for o in offers], dtype=np.int64),
+        is_average=np.array(["average" in o.flags for o in offers], dtype=np.bool_),
     )
 
 
@@ -142,7 +148,7 @@ def select_offers(table: OfferTable, question: PlaceAndPurchase, today: date) ->
     for name, asked, passes in filters:
         removed = int(np.count_nonzero(mask & ~passes))
         mask = mask & passes
-        if removed and name != WHOLE_GPUS:
+        if removed and name not in UNASKED:
             last_asked = (name, asked, removed)
         if removed:
             rejections.append(
@@ -186,13 +192,14 @@ def _filters(table: OfferTable, question: PlaceAndPurchase, today: date) -> Iter
         yield "max_price_age_days", str(question.max_price_age_days), age_days <= question.max_price_age_days
     # Part of a card is no unit the engine can size: its share of bandwidth is not published.
     yield WHOLE_GPUS, "at least one GPU", table.gpu_count >= 1
+    yield REAL_OFFERS, "no averages over a seller's listings", ~table.is_average
 
 
 def _ways_back(filters: list[tuple[str, str, BoolArray]]) -> Iterator[str]:
     for position, (name, asked, _) in enumerate(filters):
         others = [passes for place, (_, _, passes) in enumerate(filters) if place != position]
         count = int(np.count_nonzero(np.logical_and.reduce(others))) if others else 0
-        if count and name != WHOLE_GPUS:
+        if count and name not in UNASKED:
             yield f"Without {name} = {asked}, {count:,} offers are left."
 
 
