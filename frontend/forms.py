@@ -160,7 +160,8 @@ def error_text(error: FieldError) -> str:
 
 def allowed_text(error: FieldError) -> str:
     """What would do, in the page's language."""
-    return _("Allowed: %(allowed)s") % {"allowed": _(error.allowed)} if error.allowed else ""
+    allowed = error.allowed.removeprefix("One of: ")
+    return _("Allowed: %(allowed)s") % {"allowed": _(allowed)} if allowed else ""
 
 
 def _field(

@@ -74,6 +74,14 @@ def _words_cell(text: str) -> Cell:
     return Cell(text=text or numbers.NOTHING, sort=text)
 
 
+def _region_cell(item: Offer) -> Cell:
+    """A region and its country; a star is what a seller that names none has."""
+    country = words.country(item.country)
+    if "*" in item.region:
+        return _words_cell(country or _("not stated"))
+    return Cell(text=item.region, sort=item.region, sub=country)
+
+
 def _accelerators(chosen: Mapping[str, str]) -> Listing:
     columns = (
         Column(key="name", label=_("Accelerator"), is_text=True),
@@ -105,7 +113,7 @@ def _accelerator_line(item: Accelerator) -> Line:
             _cell(item.link_bytes_s / GB) if item.link_bytes_s else _words_cell(""),
             _cell(item.scaleup_domain_gpus),
             _cell(item.tdp_w),
-            Cell(text=item.as_of.isoformat(), sort=item.as_of.isoformat(), exact=item.source),
+            Cell(text=item.as_of.isoformat(), sort=item.as_of.isoformat(), note=item.source, badge="fresh"),
         ),
     )
 
@@ -180,7 +188,7 @@ def _offers(chosen: Mapping[str, str], today: date) -> Listing:
             subtitle=f"{words.provider(item.provider)} · {item.instance_type}",
             link="",
             cells=(
-                Cell(text=item.region, sort=item.region, sub=words.country(item.country)),
+                _region_cell(item),
                 _words_cell(words.choice(item.purchase_option)),
                 _cell(item.gpu_count),
                 Cell(text=numbers.fixed(per_gpu, 2), sort=str(per_gpu)),
@@ -188,7 +196,7 @@ def _offers(chosen: Mapping[str, str], today: date) -> Listing:
                 Cell(
                     text=ngettext("%(n)s day", "%(n)s days", age) % {"n": numbers.fixed(age)},
                     sort=str(age),
-                    exact=f"{item.as_of.isoformat()}: {item.source}{flags}",
+                    note=f"{item.as_of.isoformat()}: {item.source}{flags}",
                     badge="old" if is_stale(item, today) or item.flags else "fresh",
                 ),
             ),

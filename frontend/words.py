@@ -117,6 +117,7 @@ REJECTIONS: dict[str, str | Promise] = {
     "replicas": _("Too many replicas"),
     "max_nodes": _("Too many nodes"),
     "budget": _("Over the budget"),
+    "weight_format": _("The weight format is not supported there"),
     "invalid_layout": _("The layout is not possible"),
     "context_too_long": _("Longer than the model's context"),
     "deadline": _("Not done by the deadline"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import figures, numbers
+from frontend import figures, numbers, words
 from frontend.answers import parts
 from frontend.answers.shown import Answer, Chart, Part
-from planner.engine.answers import GpuMemory, InferencePlan, TrainingPlan
+from planner.engine.answers import GpuMemory, InferencePlan, Rejection, TrainingPlan
 
 COMPARED = 5
 """Bars in a cost chart."""
@@ -71,16 +72,16 @@ def tradeoff_chart(
 
 def finding(cheapest: str, faster: str, saved: float, times: float, what: str) -> str:
     """What a trade-off chart shows: the cheapest, and what the next step in speed costs."""
-    words = {"name": cheapest, "fast": faster, "saved": numbers.percent(saved)}
+    names = {"name": cheapest, "fast": faster, "saved": numbers.percent(saved)}
     if not faster:
-        return _("%(name)s is cheapest inside your limits; nothing much faster costs under twice as much") % words
+        return _("%(name)s is cheapest inside your limits; nothing much faster costs under twice as much") % names
     more = {"more": numbers.percent(times - 1)}
     if what == "wait":
         return _("%(name)s is cheapest inside your limits; %(fast)s cuts the wait by %(saved)s for %(more)s more") % (
-            words | more
+            names | more
         )
     return _("%(name)s is cheapest inside your limits; %(fast)s cuts the time by %(saved)s for %(more)s more") % (
-        words | more
+        names | more
     )
 
 
@@ -103,12 +104,11 @@ def nothing_fits(
     facts: tuple[tuple[str, str], ...],
 ) -> Answer:
     """No option: what most of them broke on, and the ways out."""
-    worst = max(plan.rejections, key=lambda rejection: rejection.count, default=None)
     return Answer(
         has_options=False,
         sentence=_("Nothing fits: none of %(n)s options tried meets the question.")
         % {"n": numbers.fixed(plan.options_tried)},
-        detail=" ".join((worst.reason, parts.broke(worst))).strip() if worst else "",
+        detail=_what_binds(plan.rejections),
         rejected_title=rejected_title(plan),
         rejected=parts.rejected_groups(plan.rejections),
         ways_out=parts.ways_out(plan.advice, given, question_type),
@@ -116,6 +116,31 @@ def nothing_fits(
         facts=facts,
         bar_cost=_("Nothing fits"),
     )
+
+
+def _what_binds(rejections: Sequence[Rejection]) -> str:
+    """What most options broke on, and by how much the closest did; a filter only where nothing else did."""
+    counted = [rejection for rejection in rejections if not rejection.code.startswith("filter_")] or list(rejections)
+    if not counted:
+        return ""
+    totals: dict[str, int] = {}
+    for rejection in counted:
+        totals[rejection.code] = totals.get(rejection.code, 0) + rejection.count
+    code = max(totals, key=lambda name: totals[name])
+    closest = min((rejection for rejection in counted if rejection.code == code), key=_excess)
+    return _("%(why)s (%(count)s options). Closest: %(subject)s. %(reason)s") % {
+        "why": words.rejection(code),
+        "count": numbers.fixed(totals[code]),
+        "subject": closest.subject,
+        "reason": closest.reason,
+    }
+
+
+def _excess(rejection: Rejection) -> float:
+    """By what factor a rejected option is over its limit."""
+    if rejection.value is None or not rejection.limit:
+        return math.inf
+    return rejection.value / rejection.limit
 
 
 def table_title(plan: InferencePlan | TrainingPlan) -> str:

@@ -98,13 +98,13 @@ def price_read(price: Price) -> str:
 
 
 def price_age(price: Price) -> Cell:
-    """How old a price is, as a badge; what is doubtful about it on hover."""
+    """How old a price is, as a badge; where it was read and what is doubtful about it as its note."""
     text = ngettext("%(n)s day", "%(n)s days", price.age_days) % {"n": numbers.fixed(price.age_days)}
-    exact = _("Read on %(date)s: %(source)s") % {"date": price.as_of.isoformat(), "source": price.source}
+    note = _("Read on %(date)s: %(source)s") % {"date": price.as_of.isoformat(), "source": price.source}
     if price.flags:
-        exact += " · " + ", ".join(words.plain(flag) for flag in price.flags)
+        note += " · " + ", ".join(words.plain(flag) for flag in price.flags)
     return Cell(
-        text=text, sort=str(price.age_days), exact=exact, badge="old" if price.is_stale or price.flags else "fresh"
+        text=text, sort=str(price.age_days), note=note, badge="old" if price.is_stale or price.flags else "fresh"
     )
 
 

@@ -51,13 +51,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One value in the table: as read, as sorted, and in full on hover."""
+    """One value in the table: as read, as sorted, in full on hover; a badge opens its note."""
 
     text: str
     sort: str
     exact: str = ""
     sub: str = ""
     badge: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
