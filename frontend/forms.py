@@ -116,6 +116,12 @@ class QuestionForm:
         return {section.key: section for section in self.sections}
 
     @property
+    def stated(self) -> tuple[FormField, ...]:
+        """What was given and is no default: the question as a printed report repeats it."""
+        fields = (field for section in self.sections for field in section.fields)
+        return tuple(field for field in fields if not field.is_default and field.kind != "config")
+
+    @property
     def folded(self) -> tuple[Section, ...]:
         return tuple(section for section in self.sections if section.is_folded)
 

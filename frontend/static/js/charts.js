@@ -64,7 +64,13 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.target.querySelector?.("[data-figure]")) event.target.querySelectorAll("[data-figure]").forEach(draw);
   });
+  // Paper has a width of its own: charts are drawn to it, and back again afterwards.
+  const PAPER = { "plot-tradeoff": 400 };
   window.addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll(".working")) details.open = true;
+    for (const plot of document.querySelectorAll("[data-drawn]")) {
+      Plotly.relayout(plot, { autosize: false, width: PAPER[plot.id] ?? 265 });
+    }
   });
+  window.addEventListener("afterprint", drawAll);
 })();
