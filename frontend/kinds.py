@@ -8,10 +8,11 @@ from typing import Any
 
 from frontend.answers.inference import present_inference
 from frontend.answers.shown import Answer
+from frontend.answers.training import present_training
 from frontend.query import Asked
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
-from planner.engine.workload import InferenceQuestion
+from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services import planning
 
 
@@ -38,6 +39,11 @@ KINDS = {
         question_type=InferenceQuestion,
         present=present_inference,
     ),
+    "training": Kind(
+        slug="training",
+        question_type=TrainingQuestion,
+        present=present_training,
+    ),
 }
 
 
@@ -45,7 +51,9 @@ def plan_for(kind: Kind, asked: Asked) -> Outcome:
     """Plan what was asked; faults of reading and of planning come back together."""
     errors = list(asked.errors)
     try:
-        plan = planning.plan_inference(asked.raw)
+        plan: InferencePlan | TrainingPlan = (
+            planning.plan_inference(asked.raw) if kind.slug == "inference" else planning.plan_training(asked.raw)
+        )
     except InvalidQuestion as invalid:
         seen = {error.field for error in errors}
         return Outcome(plan=None, errors=(*errors, *(error for error in invalid.errors if error.field not in seen)))

@@ -10,7 +10,6 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 
 from babel import Locale
-from babel.numbers import format_decimal, format_percent
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
@@ -21,24 +20,18 @@ NOTHING = "–"
 
 
 @lru_cache(maxsize=8)
-def _locale(language: str) -> Locale:
-    return Locale.parse(language, sep="-")
-
-
-def current_locale() -> Locale:
-    return _locale(get_language() or "en")
-
-
-@lru_cache(maxsize=32)
-def _pattern(places: int) -> str:
-    return f"#,##0.{'0' * places}" if places else "#,##0"
+def _separators(language: str) -> dict[int, str]:
+    """From Python's own thousands and decimal marks to those of a language."""
+    symbols = Locale.parse(language, sep="-").number_symbols["latn"]
+    return {ord(","): str(symbols["group"]), ord("."): str(symbols["decimal"])}
 
 
 def fixed(value: Number | None, places: int = 0) -> str:
-    """``value`` with that many decimals and the locale's separators."""
+    """``value`` with that many decimals and the language's separators."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    return str(format_decimal(value, format=_pattern(places), locale=current_locale()))
+    # A page formats a thousand numbers: Python's own formatting is many times faster than a locale library's.
+    return f"{value:,.{places}f}".translate(_separators(get_language() or "en"))
 
 
 def rounded(value: Number | None, digits: int = 3) -> str:
@@ -90,9 +83,7 @@ def percent(value: float | None, places: int = 0) -> str:
     """A share as percent."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    return str(
-        format_percent(value, format="#,##0" + ("." + "0" * places if places else "") + " %", locale=current_locale())
-    )
+    return fixed(value * 100, places) + " %"
 
 
 def compact(value: float | None) -> str:

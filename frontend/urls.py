@@ -9,7 +9,7 @@ from frontend.views import catalog, configs, exports, models, pages, plans, runs
 class QuestionConverter(StringConverter):
     """One of the two questions; anything else is no page."""
 
-    regex = "inference"
+    regex = "inference|training"
 
 
 class CatalogSectionConverter(StringConverter):
@@ -23,6 +23,7 @@ register_converter(CatalogSectionConverter, "section")
 
 urlpatterns = [
     path("", plans.plan_page, {"kind": "inference"}, name="plan-inference"),
+    path("training/", plans.plan_page, {"kind": "training"}, name="plan-training"),
     path("answers/<question:kind>/", plans.answer_fragment, name="plan-answer"),
     path("plans/<question:kind>.csv", exports.plan_csv, name="plan-csv"),
     path("configs/<question:kind>/", configs.use_config, name="use-config"),

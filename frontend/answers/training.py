@@ -37,7 +37,7 @@ def present_training(plan: TrainingPlan, given: Mapping[str, str], wanted: str) 
         ways_out=(),
         remarks=tuple(_(item.suggestion) for item in plan.advice),
         assumptions=plan.assumptions,
-        facts=facts(plan),
+        facts=(*facts(plan), (_("MFU counts"), chosen.speed.mfu_convention)),
         bar_cost=numbers.money(chosen.usd_total),
         bar_speed=numbers.days(chosen.speed.days),
         notice=frame.notice(wanted, chosen.id),
@@ -72,7 +72,7 @@ def _detail(option: TrainingOption) -> str:
     pieces = (
         _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
         f"{ranks}, {parts.layout_text(option.layout)}",
-        _("%(sharding)s sharding, %(recompute)s recompute, micro-batch %(micro)s x %(steps)s")
+        _("sharding %(sharding)s, recompute %(recompute)s, micro-batch %(micro)s × %(steps)s")
         % {
             "sharding": words.choice(option.sharding),
             "recompute": words.choice(option.recompute).lower(),
@@ -121,7 +121,6 @@ def _figures(option: TrainingOption) -> tuple[KeyFigure, ...]:
         notes=(
             _("%(tokens)s tokens/s per GPU · %(tflops)s TFLOP/s per GPU")
             % {"tokens": numbers.rounded(speed.tokens_per_s_per_gpu), "tflops": numbers.rounded(speed.tflops_per_gpu)},
-            _("convention: %(name)s") % {"name": _(speed.mfu_convention)},
         ),
     )
     return cost, pace, efficiency

@@ -105,7 +105,7 @@ def test_a_runs_bill_parts_sum_to_its_total() -> None:
 
 def test_terms_of_one_unit_have_shares_and_a_sum() -> None:
     groups = parts.working_groups(plan_factory().options[0].working)
-    step = next(group for group in groups if group.title == "Time of one decode step")
+    step = next(group for group in groups if group.title == "Time of one step")
     assert step.total == "18.7 ms"
     assert sum(line.share or 0 for line in step.lines) == pytest.approx(1)
     assert [line.name for line in step.lines] == ["weights", "KV cache", "all-reduce"]

@@ -79,7 +79,7 @@ def test_a_fault_stands_beside_its_field_with_value_and_what_is_allowed(
     assert message in beside
     assert allowed in beside
     assert re.search(rf'name="{field}"[^>]*aria-invalid="true"', text)
-    assert "<h1" not in text
+    assert 'id="sentence"' not in text
 
 
 def test_the_values_given_stay_in_the_form(client: Client) -> None:
