@@ -62,8 +62,8 @@ def test_more_bandwidth_or_flops_or_link_is_never_slower(arch, work, factor):
 def test_more_clients_never_lower_latency_and_throughput_never_falls(lengths, fewer, more):
     fewer, more = sorted((fewer, more))
     c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
-    low = steady_state(c, closed(*lengths, fewer), LIMITS_8B)
-    high = steady_state(c, closed(*lengths, more), LIMITS_8B)
+    low = steady_state(c, closed(lengths[0], lengths[1], fewer), LIMITS_8B)
+    high = steady_state(c, closed(lengths[0], lengths[1], more), LIMITS_8B)
     assert high.tpot_s["mean"][0] >= low.tpot_s["mean"][0] * (1 - 1e-3)
     assert high.ttft_s["mean"][0] >= low.ttft_s["mean"][0] * (1 - 1e-3)
     # Running sequences take room in the token budget, so a hair is lost where prompts are all the work.
@@ -74,9 +74,9 @@ def test_more_clients_never_lower_latency_and_throughput_never_falls(lengths, fe
 def test_more_load_never_lowers_latency(lengths, less, more):
     less, more = sorted((less, more))
     c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
-    capacity = float(steady_state(c, opened(*lengths, 1e-6), LIMITS_8B).capacity_requests_s[0])
-    low = steady_state(c, opened(*lengths, less * capacity), LIMITS_8B)
-    high = steady_state(c, opened(*lengths, more * capacity), LIMITS_8B)
+    capacity = float(steady_state(c, opened(lengths[0], lengths[1], 1e-6), LIMITS_8B).capacity_requests_s[0])
+    low = steady_state(c, opened(lengths[0], lengths[1], less * capacity), LIMITS_8B)
+    high = steady_state(c, opened(lengths[0], lengths[1], more * capacity), LIMITS_8B)
     for name in ("mean", "p95"):
         assert high.tpot_s[name][0] >= low.tpot_s[name][0] * (1 - 1e-3)
         assert high.ttft_s[name][0] >= low.ttft_s[name][0] * (1 - 1e-3)
@@ -86,7 +86,7 @@ def test_more_load_never_lowers_latency(lengths, less, more):
 def test_closed_loop_obeys_littles_law(lengths, clients):
     c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
     c = replace(c, request_s=np.zeros(1), drain=np.ones(1))
-    estimate = steady_state(c, closed(*lengths, clients), LIMITS_8B)
+    estimate = steady_state(c, closed(lengths[0], lengths[1], clients), LIMITS_8B)
     residence = estimate.ttft_s["mean"][0] + estimate.tpot_s["mean"][0] * (lengths[1] - 1)
     assert estimate.requests_s[0] * residence == pytest.approx(clients, rel=0.01)
 
