@@ -164,3 +164,18 @@ def _collective_laws(parsed: Mapping[str, Any]) -> CollectiveLaws:
         network_share=parsed["network_share"],
         point_to_point_latency_s=parsed["point_to_point_latency_us"] * 1e-6,
     )
+
+
+def serving_engine_of(label: str) -> str | None:
+    """The engine that a published label means, or None where no profile knows it."""
+    text = label.casefold()
+    for name, settings in load_profile_file("serving_engines.json")["engines"].items():
+        if any(text.startswith(alias.casefold()) for alias in settings["labels"]):
+            return str(name)
+    return None
+
+
+def serving_release_date(engine: str, version: str) -> str:
+    """The month an engine's version came out, as far as known; empty where it isn't."""
+    releases: Mapping[str, str] = load_profile_file("serving_engines.json")["releases"].get(engine, {})
+    return releases.get(version, "")
