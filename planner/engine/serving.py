@@ -8,72 +8,40 @@ How to use it::
     estimate = steady_state(coefficients, load, limits)                    # arrays of length n
     capacity = capacity_within_slo(coefficients, load, limits, ttft_s=1.0, tpot_s=0.05, percentile="p95")
 
-The model is one cycle. While ``S`` requests are resident on a replica, each is prefilled once and decoded for
-O tokens, and every other resident's prefill takes its time from the decoding ones:
-
-    cycle T = O t_dec(N) + S p        X = S / T  requests/s
-    decode  D = (O - 1) t_dec(N) + (S - k) p        N = S D / T        TPOT = D / (O - 1)
-    TTFT      = k p + t_dec(N) (+ waiting)
-
-``p`` is what one prompt adds to the iterations that carry it, ``k`` how many prompts are prefilled in one's own
-way (those that share the token budget). Closed loops fix S, open loops fix X, offline runs fill S to its limit.
+The model is one cycle (``serving_cycle``). Closed loops fix the residents, open loops fix the rate, offline runs
+fill the residents to their limit; static batches are prefilled together and drained together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.queueing import exponential_quantile, many_server_wait, single_server_wait
 from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_cycle import FIXED_POINT_ROUNDS, AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
 from planner.engine.step_time import TERMS, step_terms, step_time
 
+__all__ = [
+    "LIMITS",
+    "PERCENTILES",
+    "AdmissionLimits",
+    "LoadKind",
+    "ServingEstimate",
+    "ServingLoad",
+    "capacity_within_slo",
+    "steady_state",
+]
+
 FloatArray = NDArray[np.float64]
-LoadKind = Literal["closed", "open", "offline", "static"]
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 NORMAL_QUANTILES = {"p50": 0.0, "p90": 1.2816, "p95": 1.6449, "p99": 2.3263}
 LIMITS = ("none", "decode", "prefill", "kv_memory", "batch_limit", "saturated")
-FIXED_POINT_ROUNDS = 6
 BISECTIONS = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingLoad:
-    """What one replica is asked to do; numbers or arrays of length ``n``.
-
-    ``closed``: ``concurrency`` clients, each waiting for its answer; ``requests`` in all where all clients
-    start together (None: steady state). ``open``: ``requests_s`` with gaps of ``arrival_cv``. ``offline``:
-    everything queued at once. ``static``: batches of ``concurrency``, prefilled together, drained together.
-    """
-
-    kind: LoadKind
-    input_tokens: Any
-    output_tokens: Any
-    concurrency: Any = 1.0
-    requests: Any = None
-    requests_s: Any = 0.0
-    arrival_cv: Any = 1.0
-    length_cv: Any = 0.0
-    """Coefficient of variation of the work of a request."""
-    prefix_cache_hit: Any = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionLimits:
-    """What one replica admits; numbers or arrays of length ``n``."""
-
-    kv_sequences: Any
-    """Requests of the asked lengths that the KV memory holds."""
-    max_num_seqs: Any
-    max_num_batched_tokens: Any
-
-    @property
-    def sequences(self) -> Any:
-        return np.maximum(np.minimum(self.kv_sequences, self.max_num_seqs), 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,51 +66,6 @@ class ServingEstimate:
     """Seconds of one decode iteration by part; the parts sum to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cycle:
-    """One request's cycle on a replica with ``S`` residents; seconds."""
-
-    cycle_s: Any
-    decode_s: Any
-    """From first token to last."""
-    iteration_s: Any
-    """One decode iteration without prompt tokens."""
-    prompt_s: Any
-    """What one prompt adds to the iterations that carry it."""
-    decoding: Any
-    """Sequences decoding on average."""
-    cohort: Any
-    """Prompts prefilled in one's own way."""
-
-
-def cycle(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, residents: Any) -> Cycle:
-    """The cycle of a replica with ``residents`` requests, by fixed point over the decoding batch."""
-    prompt = np.maximum(load.input_tokens * (1.0 - load.prefix_cache_hit), 1.0)
-    decodes = np.maximum(load.output_tokens - 1.0, 0.0)
-    context = load.input_tokens + load.output_tokens / 2.0
-    sharing = np.clip(limits.max_num_batched_tokens / prompt, 1.0, np.maximum(residents, 1.0))
-    cohort = np.minimum(1.0 + c.cohort * (sharing - 1.0), np.maximum(residents, 1.0))
-    mean_attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    decoding = residents * 0.9
-    for _ in range(FIXED_POINT_ROUNDS):
-        iteration = step_time(c.step, decoding, decoding * context, 0.0, 0.0)
-        room = np.maximum(limits.max_num_batched_tokens - decoding, 16.0)
-        chunk = np.minimum(cohort * prompt, room)
-        mixed = step_time(c.step, decoding, decoding * context, chunk, chunk * mean_attended)
-        prompt_s = (mixed - iteration) * prompt / chunk
-        whole = (decodes + 1.0) * iteration + residents * prompt_s
-        decode = decodes * iteration + np.maximum(residents - cohort, 0.0) * prompt_s
-        decoding = residents * decode / whole
-    return Cycle(
-        cycle_s=whole,
-        decode_s=decode,
-        iteration_s=iteration,
-        prompt_s=prompt_s,
-        decoding=decoding,
-        cohort=cohort,
-    )
-
-
 def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits) -> ServingEstimate:
     """Speed of one replica of every candidate under ``load``.
 
@@ -157,30 +80,34 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
         return _static_batches(c, load, limits, capacity)
     wanted = places if load.kind == "offline" else np.maximum(load.concurrency, 1.0)
     residents = np.minimum(wanted, places)
-    one = cycle(c, load, limits, residents)
+    waves = _waves(load)
+    one = cycle(c, load, limits, residents, waves)
     stretch = c.drain if load.kind == "offline" else 1.0
     rate = residents / (one.cycle_s * stretch)
     waiting = np.maximum(wanted - residents, 0.0) / rate
-    ttft = _closed_ttft(c, load, one, residents, waiting)
+    ttft = _closed_ttft(c, one, residents, waiting, 1.0 / waves)
     tpot_mean = one.decode_s * stretch / np.maximum(load.output_tokens - 1.0, 1.0)
     tpot = _tpot_spread(load, one, tpot_mean, rate)
     return _estimate(c, load, limits, ttft, tpot, rate, residents, capacity, one, wanted / places)
 
 
-def _closed_ttft(
-    c: ServingCoefficients, load: ServingLoad, one: Cycle, residents: Any, waiting: Any
-) -> dict[str, FloatArray]:
-    """TTFT of a closed loop; where all clients start together, the first wave queues for its prefill."""
-    later = one.cohort * one.prompt_s + one.iteration_s + c.request_s
+def _waves(load: ServingLoad) -> Any:
+    """Requests a client sends in all; infinite in steady state."""
+    if load.requests is None or load.kind != "closed":
+        return np.inf
+    return np.maximum(load.requests / np.maximum(load.concurrency, 1.0), 1.0)
+
+
+def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: Any, share: Any) -> dict[str, FloatArray]:
+    """TTFT of a closed loop; ``share`` of the requests are the first wave, which queues for its prefill."""
+    later = one.prefill_s + c.request_s
     last = residents * one.prompt_s + one.iteration_s + c.request_s
-    first = np.maximum((last + later) / 2.0, later)
-    waves = np.inf if load.requests is None else np.maximum(load.requests / np.maximum(load.concurrency, 1.0), 1.0)
-    share = 1.0 / waves
+    first = np.maximum((last + one.prompt_s + one.iteration_s + c.request_s) / 2.0, later)
     mean = share * first + (1.0 - share) * (later + waiting) + share * waiting / 2.0
     ttft = {"mean": mean}
     for name, quantile in PERCENTILES.items():
         in_first = np.clip((quantile - (1.0 - share)) / np.maximum(share, 1e-9), 0.0, 1.0)
-        ttft[name] = np.where(in_first > 0, later + in_first * (last - later), later) + waiting
+        ttft[name] = np.where(in_first > 0, later + in_first * np.maximum(last - later, 0.0), later) + waiting
     return ttft
 
 
@@ -214,8 +141,10 @@ def _open_loop(
     own = one.prompt_s + 1.5 * one.iteration_s + c.request_s
     wait = np.where(saturated, np.inf, prefill_wait + admission_wait)
     if load.requests is not None:
-        backlog = load.requests / 2.0 * np.maximum(1.0 / capacity - 1.0 / rate, 0.0)
-        wait = np.where(saturated, backlog, np.minimum(wait, load.requests / 2.0 / capacity))
+        # A run that ends never builds up more than half its requests' work.
+        half = load.requests / 2.0
+        queued = np.where(saturated, np.maximum(1.0 / capacity - 1.0 / rate, 1e-12), 1.0 / capacity)
+        wait = np.minimum(wait, half * queued)
     ttft = {"mean": own + wait}
     for name, quantile in PERCENTILES.items():
         tail = exponential_quantile(wait, np.minimum(utilization, 1.0), quantile)

@@ -29,6 +29,7 @@ CONSTANTS: Final = (
     "expert_bandwidth",
     "expert_compute",
     "expert_tile_tokens",
+    "expert_coverage",
     "layer_s",
     "expert_layer_s",
     "step_s",
@@ -38,6 +39,7 @@ CONSTANTS: Final = (
     "collective_bandwidth",
     "request_s",
     "cohort",
+    "backlog",
     "drain",
 )
 """Shares of datasheet peaks (``*_bandwidth``, ``*_compute``), seconds (``*_s``), and factors."""

@@ -21,6 +21,8 @@ IntArray = NDArray[np.int64]
 
 KV_ELEMENT_BYTES = {"bf16": 2.0, "fp16": 2.0, "auto": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5625, "nvfp4": 0.5625}
 ACTIVATION_BYTES = 2.0
+ALL_COVERED = -50.0
+"""log of the share of experts that one token misses, where every token visits them all."""
 MODES = ("server", "offline", "static", "eager")
 """How an engine runs: answering clients, draining a queue, fixed batches, or without captured graphs."""
 
@@ -71,6 +73,8 @@ class ServingCoefficients:
     """Front end and scheduling of one request before its first token."""
     cohort: FloatArray
     """How far prompts that fit one token budget are prefilled together: 0 never, 1 always."""
+    backlog: FloatArray
+    """Prompts waiting before one's own, for every other resident."""
     drain: FloatArray
     """Time that draining a queue takes over what its iterations add up to (ramp, tail, gaps)."""
 
@@ -87,12 +91,15 @@ def engine_era(date: str) -> str:
 
 
 def model_kind(arch: ModelArch) -> str:
-    """What the measured efficiencies differ by: dense, moe, mla (latent attention) or hybrid (linear layers)."""
+    """What the measured efficiencies differ by: dense, moe, mla, mla_sparse or hybrid.
+
+    ``mla`` is latent attention, ``mla_sparse`` with an indexer, ``hybrid`` has linear-attention layers.
+    """
     kinds = {group.kind for group in arch.attention}
     if "linear" in kinds:
         return "hybrid"
     if "mla" in kinds:
-        return "mla"
+        return "mla_sparse" if any(group.sparse_top_k for group in arch.attention) else "mla"
     return "moe" if any(group.kind == "moe" for group in arch.ffn) else "dense"
 
 
@@ -185,7 +192,7 @@ def coefficients_from(
         expert_weights_s=experts_bytes / ranks / (constants["expert_bandwidth"] * bandwidth),
         expert_token_s=work.expert_flops / ranks / expert_rate,
         expert_tile_tokens=constants["expert_tile_tokens"] / (active_share or 1.0),
-        expert_miss_log=np.full(candidates.size, np.log1p(-active_share) if active_share < 1 else -50.0),
+        expert_miss_log=constants["expert_coverage"] * (np.log1p(-active_share) if active_share < 1 else ALL_COVERED),
         context_token_s=np.maximum(kv.full_bytes / kv_rate, work.context_flops / tp / attention_rate),
         window_token_s=kv.window_bytes / kv_rate,
         window_tokens=np.full(candidates.size, kv.window_tokens),
@@ -203,6 +210,7 @@ def coefficients_from(
         step=step,
         request_s=constants["request_s"],
         cohort=constants["cohort"],
+        backlog=constants["backlog"],
         drain=constants["drain"],
     )
 
@@ -327,7 +335,10 @@ def _collectives(
     latency = 2.0 * arch.layers * reduce_s + 2.0 * exchanges * exchange_s + hop_s
     token_s = 2.0 * arch.layers * token_bytes * reduce_byte_s + token_bytes * hop_byte_s
     token_s = token_s + exchanges * copies * 1.5 * token_bytes * exchange_byte_s
-    return latency * constants["collective_latency"], token_s / constants["collective_bandwidth"]
+    # However good its collectives, an engine moves no byte faster than the link.
+    floor_s = 2.0 * arch.layers * token_bytes * np.where(candidates.tp > 1, 1.0 / topology.link_bytes_s, 0.0)
+    token_s = np.maximum(token_s / constants["collective_bandwidth"], np.minimum(floor_s, token_s))
+    return latency * constants["collective_latency"], token_s
 
 
 def topology_of(link: str, link_bytes_s: float, domain_gpus: int, network_bytes_s: float, size: int) -> Topology:

@@ -154,20 +154,25 @@ def scale_up_link(accelerator: Accelerator) -> tuple[str, float, int]:
 def _limits(cases: Sequence[InferenceCase]) -> AdmissionLimits:
     return AdmissionLimits(
         kv_sequences=np.array([_kv_sequences(case) for case in cases]),
-        max_num_seqs=np.array([min(case.max_num_seqs, max(case.concurrency, 1.0)) for case in cases]),
+        max_num_seqs=np.array([_batch_limit(case) for case in cases]),
         max_num_batched_tokens=np.array([case.max_num_batched_tokens for case in cases]),
     )
+
+
+def _batch_limit(case: InferenceCase) -> float:
+    """An offline run never has more in flight than it is given."""
+    return min(case.max_num_seqs, case.concurrency) if case.kind == "offline" else case.max_num_seqs
 
 
 def _kv_sequences(case: InferenceCase) -> float:
     """Requests of the case's lengths that one replica's KV memory holds."""
     try:
         profile = serving_memory_profile(case.engine, date=case.date or None)
-    except KeyError:
+    except LookupError:
         profile = serving_memory_profile("vllm", date=case.date or None)
     tokens = case.input_tokens + GROWTH_SHARE * case.output_tokens
     # Benchmarks size the engine for their lengths: sampling buffers for the sequences they send.
-    seqs = min(case.max_num_seqs, case.concurrency, 1024.0)
+    seqs = min(case.max_num_seqs, 1024.0 if case.kind == "open" else case.concurrency, 1024.0)
     memory = serving_memory(
         case.arch,
         profile=profile,
@@ -204,6 +209,7 @@ def _joined(parts: Sequence[ServingCoefficients], sizes: Sequence[int]) -> Servi
         step=step,
         request_s=column([part.request_s for part in parts]),
         cohort=column([part.cohort for part in parts]),
+        backlog=column([part.backlog for part in parts]),
         drain=column([part.drain for part in parts]),
     )
 
@@ -217,8 +223,8 @@ def _speeds(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: Admi
     for kind in sorted(set(kinds.tolist())):
         rows = np.flatnonzero(kinds == kind)
         estimate = _estimate(c, [cases[row] for row in rows], rows, limits)
-        for name in ttft:
-            ttft[name][rows], tpot[name][rows] = estimate.ttft_s[name], estimate.tpot_s[name]
+        for name, first in ttft.items():
+            first[rows], tpot[name][rows] = estimate.ttft_s[name], estimate.tpot_s[name]
         rate[rows], limit[rows] = estimate.output_tok_s, estimate.limit
     outputs = np.array([case.output_tokens for case in cases])
     gpus = np.array([case.gpus / case.replicas for case in cases])
@@ -227,7 +233,7 @@ def _speeds(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: Admi
         tpot_s=tpot,
         output_tok_s_per_gpu=rate / gpus,
         limit=limit,
-        prompt_share=ttft["mean"] / (ttft["mean"] + tpot["mean"] * np.maximum(outputs - 1.0, 0.0)),
+        prompt_share=1.0 / (1.0 + tpot["mean"] / ttft["mean"] * np.maximum(outputs - 1.0, 0.0)),
     )
 
 
@@ -253,6 +259,7 @@ def _estimate(
         step=StepCoefficients(*(values[rows] for values in c.step)),
         request_s=c.request_s[rows],
         cohort=c.cohort[rows],
+        backlog=c.backlog[rows],
         drain=c.drain[rows],
     )
     here = AdmissionLimits(

@@ -209,7 +209,7 @@ def _scheduler(row: Case, engine: str, accelerator: Accelerator, context: int) -
             memory_gib=accelerator.memory_bytes / GIB,
             max_model_len=context,
         )
-    except KeyError:
+    except LookupError:  # no profile of its own
         seqs, tokens = 256, 8192
     stated_seqs = _stated(notes, r"max.num.seqs (\d+)") or _stated(notes, r"max batch (?:per engine )?(\d+)")
     return stated_seqs or float(seqs), _stated(notes, r"max.num.batched.tokens (\d+)") or float(tokens)

@@ -1,0 +1,148 @@
+"""One request's cycle through a replica: the closed form that every regime of the serving model shares.
+
+While ``S`` requests are resident, each is prefilled once and decoded for O tokens, and the prefill of every
+other resident takes its time from those that decode:
+
+    cycle   T = O t(N) + S p                 X = S / T requests/s
+    decode  D = (O - 1) t(N) + (S - k) p     N = S D / T       TPOT = D / (O - 1)
+    prefill R = k p + t(N)
+
+``t(N)`` is one decode iteration, ``p`` what one prompt adds to the iterations that carry it, and ``k`` how many
+prompts are prefilled in one's own way: all that fit the token budget where answers of one length keep clients
+in step, few where lengths scatter, and some backlog that grows with the clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.step_time import step_time
+
+FloatArray = NDArray[np.float64]
+LoadKind = Literal["closed", "open", "offline", "static"]
+
+FIXED_POINT_ROUNDS: Final = 6
+LEAST_CHUNK_TOKENS: Final = 16.0
+"""Room a scheduler keeps for prompts however many sequences decode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLoad:
+    """What one replica is asked to do; numbers or arrays of length ``n``.
+
+    ``closed``: ``concurrency`` clients, each waiting for its answer; ``requests`` in all where all clients
+    start together (None or infinite: steady state). ``open``: ``requests_s`` with gaps of ``arrival_cv``.
+    ``offline``: everything queued at once. ``static``: batches of ``concurrency``, prefilled together,
+    drained together.
+    """
+
+    kind: LoadKind
+    input_tokens: Any
+    output_tokens: Any
+    concurrency: Any = 1.0
+    requests: Any = None
+    requests_s: Any = 0.0
+    arrival_cv: Any = 1.0
+    length_cv: Any = 0.0
+    """Coefficient of variation of the lengths of answers."""
+    prefix_cache_hit: Any = 0.0
+
+    @property
+    def prompt_tokens(self) -> Any:
+        """Prompt tokens computed: those not found cached."""
+        return np.maximum(self.input_tokens * (1.0 - self.prefix_cache_hit), 1.0)
+
+    @property
+    def decode_tokens(self) -> Any:
+        """Tokens after the first."""
+        return np.maximum(self.output_tokens - 1.0, 0.0)
+
+    @property
+    def mean_context(self) -> Any:
+        """Context of a decoding sequence, on average over its answer."""
+        return self.input_tokens + self.output_tokens / 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionLimits:
+    """What one replica admits; numbers or arrays of length ``n``."""
+
+    kv_sequences: Any
+    """Requests of the asked lengths that the KV memory holds."""
+    max_num_seqs: Any
+    max_num_batched_tokens: Any
+
+    @property
+    def sequences(self) -> Any:
+        return np.maximum(np.minimum(self.kv_sequences, self.max_num_seqs), 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One request's cycle on a replica with ``S`` residents; seconds."""
+
+    cycle_s: Any
+    decode_s: Any
+    """From first token to last."""
+    iteration_s: Any
+    """One decode iteration without prompt tokens."""
+    prompt_s: Any
+    """What one prompt adds to the iterations that carry it."""
+    decoding: Any
+    """Sequences decoding on average."""
+    cohort: Any
+    """Prompts prefilled in one's own way."""
+
+    @property
+    def prefill_s(self) -> Any:
+        """From admission to the first token."""
+        return self.cohort * self.prompt_s + self.iteration_s
+
+
+def prompts_in_the_way(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, residents: Any) -> Any:
+    """``k``: prompts prefilled before or with one's own, itself included.
+
+    ``1 + cohort x (those that share a token budget - 1) / (1 + spread) + backlog x residents``, at most all;
+    ``spread`` is the standard deviation, in tokens, of where answers that began together end.
+    """
+    most = np.maximum(residents, 1.0)
+    sharing = np.clip(limits.max_num_batched_tokens / load.prompt_tokens, 1.0, most)
+    in_step = c.cohort / (1.0 + load.length_cv * load.output_tokens)
+    return np.minimum(1.0 + in_step * (sharing - 1.0) + c.backlog * (most - 1.0), most)
+
+
+def cycle(
+    c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, residents: Any, waves: Any = np.inf
+) -> Cycle:
+    """The cycle of a replica with ``residents`` requests, by fixed point over the decoding batch.
+
+    In a run of ``waves`` requests a client, the last wave is interrupted by no later prompts, so a request
+    meets ``1 - 1 / (2 waves)`` of the others' on average.
+    """
+    prompt, context = load.prompt_tokens, load.mean_context
+    cohort = prompts_in_the_way(c, load, limits, residents)
+    mean_attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
+    met = np.maximum(residents - cohort, 0.0) * (1.0 - 0.5 / waves)
+    decoding = residents * 0.9
+    for _ in range(FIXED_POINT_ROUNDS):
+        iteration = step_time(c.step, decoding, decoding * context, 0.0, 0.0)
+        room = np.maximum(limits.max_num_batched_tokens - decoding, LEAST_CHUNK_TOKENS)
+        chunk = np.minimum(cohort * prompt, room)
+        mixed = step_time(c.step, decoding, decoding * context, chunk, chunk * mean_attended)
+        prompt_s = (mixed - iteration) * prompt / chunk
+        whole = (load.decode_tokens + 1.0) * iteration + residents * prompt_s
+        decode = load.decode_tokens * iteration + np.maximum(residents - cohort, 0.0) * prompt_s
+        decoding = residents * decode / whole
+    return Cycle(
+        cycle_s=whole,
+        decode_s=load.decode_tokens * iteration + met * prompt_s,
+        iteration_s=iteration,
+        prompt_s=prompt_s,
+        decoding=decoding,
+        cohort=cohort,
+    )

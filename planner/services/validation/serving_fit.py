@@ -1,0 +1,260 @@
+"""Fitting serving constants: robust hierarchical least squares on the logarithms of what was measured.
+
+Each case's prediction depends on a handful of effective constants, each the exponential of a sum of level
+effects. Gauss-Newton steps use the derivative of every prediction by each effective constant (one evaluation
+a constant, whatever the number of effects), Student-t weights against outliers, and Gaussian priors that shrink
+effects no case asks for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import lsmr
+
+from planner.engine.serving_calibration import CONSTANTS, SHARES, Keys, Level, ServingProfiles
+from planner.services.validation.inference_batch import CaseBatch
+from planner.services.validation.inference_cases import InferenceCase
+from planner.services.validation.replay import number
+from planner.services.validation.serving_levels import LEVELS, START
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+QUANTITIES: Final = ("tput", "tpot", "ttft")
+SCALE: Final = {"tput": 0.12, "tpot": 0.12, "ttft": 0.25}
+"""Log errors counted as ordinary."""
+DEGREES: Final = 4.0
+"""Of the Student-t loss: errors far beyond the scale count ever less."""
+DERIVATIVE_STEP: Final = 0.02
+MOST_SENSITIVE: Final = 3.0
+ROUNDS: Final = 14
+ERA_STEP: Final = 0.7
+"""How far an engine moves from one era to the next, over how far engines differ."""
+
+
+class FitProblem:
+    """Cases, what was measured of them, and which effects reach which case."""
+
+    def __init__(self, cases: Sequence[InferenceCase], profiles: ServingProfiles) -> None:
+        self.batch = CaseBatch(cases)
+        self.profiles = profiles
+        self.cases = self.batch.cases
+        self.measured = {name: _measured(self.cases, name) for name in QUANTITIES}
+        self.medians = {name: _by_median(self.cases, name) for name in ("ttft", "tpot")}
+        self.groups = [group_of(case) for case in self.cases]
+        self.effects = Effects(self.batch.attributes)
+
+    def predict(self, logs: FloatArray) -> dict[str, FloatArray]:
+        """Log predictions (tokens a second and GPU; ms) for log constants, cases x constants."""
+        values = np.exp(logs)
+
+        def constants_of(index: int, keys: Keys) -> dict[str, FloatArray]:
+            rows, _ = self.batch.blocks[index]
+            return {
+                name: np.minimum(values[rows, k], 1.0) if name in SHARES else values[rows, k]
+                for k, name in enumerate(CONSTANTS)
+            }
+
+        predicted = self.batch.evaluate(self.profiles, constants_of)
+        by_stat = {
+            name: np.where(self.medians[name], stats["p50"], stats["mean"])
+            for name, stats in (("ttft", predicted.ttft_s), ("tpot", predicted.tpot_s))
+        }
+        with np.errstate(all="ignore"):
+            return {
+                "tput": np.log(predicted.output_tok_s_per_gpu),
+                "tpot": np.log(by_stat["tpot"] * 1e3),
+                "ttft": np.log(by_stat["ttft"] * 1e3),
+            }
+
+
+def _known_eras(attributes: Sequence[Mapping[str, str]]) -> dict[tuple[Level, tuple[str, ...]], list[str]]:
+    """Eras with cases, in order, for every level that has one and every value of its other attributes."""
+    known: dict[tuple[Level, tuple[str, ...]], set[str]] = {}
+    for values in attributes:
+        for level, _ in LEVELS:
+            if "era" in level:
+                known.setdefault((level, _but_era(level, values)), set()).add(values["era"])
+    return {key: sorted(eras) for key, eras in known.items()}
+
+
+def _keys_up_to(
+    level: Level, values: Mapping[str, str], eras: Mapping[tuple[Level, tuple[str, ...]], list[str]]
+) -> list[tuple[tuple[str, ...], bool]]:
+    """The keys of a level that a case's constant sums over: its own, and with eras all earlier ones.
+
+    A new era starts from where the one before ended, so what it doesn't measure it inherits.
+    """
+    if "era" not in level:
+        return [(tuple(values[name] for name in level), True)]
+    passed = [era for era in eras[level, _but_era(level, values)] if era <= values["era"]]
+    return [
+        (tuple(era if name == "era" else values[name] for name in level), index == 0)
+        for index, era in enumerate(passed)
+    ]
+
+
+def _but_era(level: Level, values: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(values[name] for name in level if name != "era")
+
+
+class Effects:
+    """One column for each (level, key, constant); constants are sums of their columns."""
+
+    def __init__(self, attributes: Sequence[Mapping[str, str]]) -> None:
+        self.columns: dict[tuple[tuple[str, ...], tuple[str, ...], str], int] = {}
+        self.spread: FloatArray
+        spreads: list[float] = []
+        places: dict[str, tuple[list[int], list[int]]] = {name: ([], []) for name in CONSTANTS}
+        eras = _known_eras(attributes)
+        for row, values in enumerate(attributes):
+            for level, spread in LEVELS:
+                for key, first in _keys_up_to(level, values, eras):
+                    for constant, sd in spread.items():
+                        column = self.columns.setdefault((level, key, constant), len(self.columns))
+                        if column == len(spreads):
+                            spreads.append(sd if first else ERA_STEP * sd)
+                        places[constant][0].append(row)
+                        places[constant][1].append(column)
+        self.spread = np.asarray(spreads)
+        shape = (len(attributes), len(spreads))
+        self.design = [
+            sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape) for rows, columns in places.values()
+        ]
+        self.start = np.log([START[name] for name in CONSTANTS])
+
+    def logs(self, effects: FloatArray) -> FloatArray:
+        """Log constants of every case."""
+        return self.start + np.stack([matrix @ effects for matrix in self.design], axis=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Fitted effects, and the predictions they give for every case, held out or not."""
+
+    effects: FloatArray
+    logs: FloatArray
+    predicted: dict[str, FloatArray]
+    cost: float
+
+
+def group_of(case: InferenceCase) -> tuple[str, str, str, str]:
+    """What is held out together: GPU, model, precision and tensor parallelism."""
+    return (case.row["gpu"], case.row["model"], case.row["weight_precision"], case.row["tp"])
+
+
+def fit(problem: FitProblem, train: BoolArray, *, start: FloatArray | None = None, rounds: int = ROUNDS) -> Fit:
+    """Fit the effects to the cases of ``train``; others are predicted, not seen."""
+    effects = problem.effects
+    weights = _case_weights(problem, train)
+    x = np.zeros(len(effects.spread)) if start is None else start.copy()
+    current = _evaluate(problem, x, train, weights)
+    for _ in range(rounds):
+        step = _step(problem, x, current, weights)
+        better = _line_search(problem, x, step, current, train, weights)
+        if better is None:
+            break
+        x, following = better
+        settled = current.cost - following.cost < 1e-3 * current.cost
+        current = following
+        if settled:
+            break
+    return Fit(effects=x, logs=current.logs, predicted=current.predicted, cost=current.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    logs: FloatArray
+    predicted: dict[str, FloatArray]
+    rows: dict[str, Any]
+    residuals: dict[str, FloatArray]
+    cost: float
+
+
+def _evaluate(problem: FitProblem, x: FloatArray, train: BoolArray, weights: FloatArray) -> _State:
+    logs = problem.effects.logs(x)
+    predicted = problem.predict(logs)
+    rows, residuals = {}, {}
+    cost = float(np.sum((x / problem.effects.spread) ** 2))
+    for name in QUANTITIES:
+        measured = problem.measured[name]
+        rows[name] = np.flatnonzero(train & np.isfinite(measured) & np.isfinite(predicted[name]))
+        residuals[name] = (measured - predicted[name])[rows[name]]
+        scaled = residuals[name] * weights[rows[name]] / SCALE[name]
+        cost += float(np.sum(2 * DEGREES * np.log1p(scaled**2 / (2 * DEGREES))))
+    return _State(logs, predicted, rows, residuals, cost)
+
+
+def _step(problem: FitProblem, x: FloatArray, state: _State, weights: FloatArray) -> FloatArray:
+    """The Gauss-Newton step, in effects."""
+    slopes = {name: np.zeros(state.logs.shape) for name in QUANTITIES}
+    for column in range(len(CONSTANTS)):
+        moved = state.logs.copy()
+        moved[:, column] += DERIVATIVE_STEP
+        shifted = problem.predict(moved)
+        for name in QUANTITIES:
+            slopes[name][:, column] = (shifted[name] - state.predicted[name]) / DERIVATIVE_STEP
+    spread = problem.effects.spread
+    blocks, targets = [], []
+    for name in QUANTITIES:
+        rows, residuals = state.rows[name], state.residuals[name]
+        weight = weights[rows] / SCALE[name]
+        weight = weight / np.sqrt(1 + (residuals * weight) ** 2 / (2 * DEGREES))
+        slope = np.nan_to_num(np.clip(slopes[name][rows], -MOST_SENSITIVE, MOST_SENSITIVE))
+        parts = [
+            sparse.diags(weight * slope[:, column]) @ problem.effects.design[column][rows]
+            for column in range(len(CONSTANTS))
+        ]
+        blocks.append(sum(parts[1:], start=parts[0]) @ sparse.diags(spread))
+        targets.append(weight * residuals)
+    matrix = sparse.vstack([*blocks, sparse.identity(len(spread))]).tocsr()
+    target = np.concatenate([*targets, -x / spread])
+    solved: FloatArray = lsmr(matrix, target, maxiter=200, atol=1e-4, btol=1e-4)[0]
+    return solved * spread
+
+
+def _line_search(
+    problem: FitProblem, x: FloatArray, step: FloatArray, state: _State, train: BoolArray, weights: FloatArray
+) -> tuple[FloatArray, _State] | None:
+    length = 1.0
+    for _ in range(6):
+        tried = _evaluate(problem, x + length * step, train, weights)
+        if tried.cost < state.cost:
+            return x + length * step, tried
+        length /= 2.5
+    return None
+
+
+def _case_weights(problem: FitProblem, train: BoolArray) -> FloatArray:
+    """Large sweeps of one group count less a case: 1 / size^(1/4), with mean 1 over the training cases."""
+    sizes = Counter(group for group, used in zip(problem.groups, train.tolist(), strict=True) if used)
+    weights = np.array([sizes[group] ** -0.25 if group in sizes else 0.0 for group in problem.groups])
+    mean: float = float(np.mean(weights[train] ** 2)) if train.any() else 1.0
+    return weights / np.sqrt(mean)
+
+
+def _measured(cases: Sequence[InferenceCase], quantity: str) -> FloatArray:
+    column = {"tput": "output_tok_s_per_gpu", "tpot": "tpot_ms", "ttft": "ttft_ms"}[quantity]
+    values = [number(case.row, column) for case in cases]
+    return np.log(np.array([np.nan if not value else value for value in values], dtype=np.float64))
+
+
+def _by_median(cases: Sequence[InferenceCase], quantity: str) -> BoolArray:
+    return np.array([is_median(case.row.get(f"{quantity}_stat", "")) for case in cases])
+
+
+def is_median(statistic: str) -> bool:
+    """Whether a row's statistic is the median; where it names both or neither, the mean is meant.
+
+    >>> is_median("median ITL"), is_median("unspecified (mean/median)"), is_median("")
+    (True, False, False)
+    """
+    text = statistic.lower()
+    return ("median" in text or "p50" in text) and "mean" not in text
