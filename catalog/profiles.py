@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from planner.engine.collectives import CollectiveLaws, LinkLaw
+from planner.engine.confidence import Band, ResidualBands
 from planner.engine.kv_cache import Allocator
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.serving_calibration import CONSTANTS, EngineSettings, ServingProfiles
@@ -23,6 +24,7 @@ from planner.engine.units import GIB, MIB
 from planner.engine.weight_sharding import NO_PADDING, ExpertPadding
 
 DATA = Path(__file__).parent / "data"
+SERVING_PROFILES_FILE = "serving_profiles.json"
 
 
 @cache
@@ -131,7 +133,7 @@ def _profile(row: Mapping[str, Any]) -> ServingMemoryProfile:
 @cache
 def serving_profiles() -> ServingProfiles:
     """Speed constants of every serving engine, and how collectives run on every kind of link."""
-    parsed = load_profile_file("serving_profiles.json")
+    parsed = load_profile_file(SERVING_PROFILES_FILE)
     return ServingProfiles(
         base=parsed["base"],
         factors={
@@ -143,9 +145,18 @@ def serving_profiles() -> ServingProfiles:
         },
         collectives=_collective_laws(parsed["collectives"]),
         engines={name: EngineSettings(**settings) for name, settings in parsed["engines"].items()},
+        bands={name: _bands(name, rows) for name, rows in parsed["bands"].items()},
         fitted_on=parsed["fitted_on"],
         as_of=parsed["as_of"],
     )
+
+
+def _bands(quantity: str, rows: Sequence[Mapping[str, Any]]) -> ResidualBands:
+    bands: dict[tuple[str, ...], dict[tuple[str, ...], Band]] = {}
+    for row in rows:
+        level = bands.setdefault(tuple(row["level"]), {})
+        level[tuple(row["key"])] = Band(cases=row["cases"], low=row["low"], high=row["high"])
+    return ResidualBands(quantity=quantity, bands=bands)
 
 
 def _collective_laws(parsed: Mapping[str, Any]) -> CollectiveLaws:

@@ -7,7 +7,7 @@ the first group with enough cases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,7 @@ BACK_OFF: Final = (
 """Levels of likeness, nearest first."""
 
 ENOUGH_CASES: Final = 8
+ENOUGH_SWEEPS: Final = 5
 LOW_QUANTILE, HIGH_QUANTILE = 0.05, 0.95
 
 
@@ -50,26 +51,47 @@ class ResidualBands:
 
 
 def bands_from_residuals(
-    quantity: str, attributes: Sequence[Mapping[str, str]], log_residuals: FloatArray
+    quantity: str,
+    attributes: Sequence[Mapping[str, str]],
+    log_residuals: FloatArray,
+    sweeps: Sequence[Hashable] | None = None,
 ) -> ResidualBands:
-    """Sum up held-out residuals: one band for every group of at least ``ENOUGH_CASES``."""
+    """Sum up held-out residuals: one band for every group of at least ``ENOUGH_CASES``.
+
+    Cases of one sweep (same GPU, model, precision and layout) err together: where ``sweeps`` names them, a
+    band needs ``ENOUGH_SWEEPS`` and each sweep counts once, however many cases it has.
+    """
+    labels: Sequence[Hashable] = range(len(attributes)) if sweeps is None else sweeps
+    enough = ENOUGH_CASES if sweeps is None else ENOUGH_SWEEPS
     bands: dict[tuple[str, ...], dict[tuple[str, ...], Band]] = {}
     for level in BACK_OFF:
-        groups: dict[tuple[str, ...], list[float]] = {}
-        for case, residual in zip(attributes, log_residuals.tolist(), strict=True):
-            groups.setdefault(tuple(case[name] for name in level), []).append(residual)
-        bands[level] = {
-            key: _band(np.asarray(values)) for key, values in groups.items() if len(values) >= ENOUGH_CASES or not level
-        }
+        groups: dict[tuple[str, ...], dict[Hashable, list[float]]] = {}
+        for case, residual, label in zip(attributes, log_residuals.tolist(), labels, strict=True):
+            by_sweep = groups.setdefault(tuple(case[name] for name in level), {})
+            by_sweep.setdefault(label, []).append(residual)
+        bands[level] = {key: _band(found) for key, found in groups.items() if len(found) >= enough or not level}
     return ResidualBands(quantity=quantity, bands=bands)
 
 
-def _band(residuals: FloatArray) -> Band:
-    """Factors around 1 that hold 90 %, widened for small groups (the quantile of n + 1 draws)."""
-    margin = 1.0 / (len(residuals) + 1)
-    low = np.quantile(residuals, max(LOW_QUANTILE - margin / 2, 0.0))
-    high = np.quantile(residuals, min(HIGH_QUANTILE + margin / 2, 1.0))
+def _band(by_sweep: Mapping[Hashable, Sequence[float]]) -> Band:
+    """Factors around 1 that hold 90 %, widened for few sweeps (the quantile of n + 1 draws)."""
+    residuals = np.concatenate([np.asarray(found, dtype=np.float64) for found in by_sweep.values()])
+    weights = np.concatenate([np.full(len(found), 1.0 / len(found)) for found in by_sweep.values()])
+    margin = 1.0 / (len(by_sweep) + 1)
+    low = weighted_quantile(residuals, weights, LOW_QUANTILE - margin / 2)
+    high = weighted_quantile(residuals, weights, HIGH_QUANTILE + margin / 2)
     return Band(cases=len(residuals), low=float(np.exp(min(low, -0.02))), high=float(np.exp(max(high, 0.02))))
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, quantile: float) -> float:
+    """The smallest value that this share of the weight does not exceed; the ends beyond 0 and 1.
+
+    >>> weighted_quantile(np.array([1.0, 2.0, 10.0]), np.array([1.0, 1.0, 2.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order]) / np.sum(weights)
+    return float(values[order][min(int(np.searchsorted(reached, quantile)), len(values) - 1)])
 
 
 def confidence_of(bands: ResidualBands, attributes: Mapping[str, str]) -> Confidence:

@@ -29,10 +29,12 @@ __all__ = [
     "LIMITS",
     "PERCENTILES",
     "AdmissionLimits",
+    "Cycle",
     "LoadKind",
     "ServingEstimate",
     "ServingLoad",
     "capacity_within_slo",
+    "cycle",
     "steady_state",
 ]
 

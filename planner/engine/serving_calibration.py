@@ -127,9 +127,11 @@ def resolve_constants(profiles: ServingProfiles, keys: Keys) -> dict[str, FloatA
     """
     combinations, inverse = distinct(keys)
     logs = np.tile(np.log([profiles.base[name] for name in CONSTANTS]), (len(combinations), 1))
+    eras = _known_eras(profiles.factors)
     for row, attributes in enumerate(combinations):
         for level, factors in profiles.factors.items():
-            found = factors.get(tuple(attributes[name] for name in level))
+            key = _latest_key(level, attributes, eras) if "era" in level else tuple(attributes[n] for n in level)
+            found = factors.get(key)
             if found is not None:
                 logs[row] += found
     values = np.exp(logs)
@@ -138,3 +140,24 @@ def resolve_constants(profiles: ServingProfiles, keys: Keys) -> dict[str, FloatA
         column_values = np.minimum(values[:, column], 1.0) if name in SHARES else values[:, column]
         constants[name] = column_values[inverse]
     return constants
+
+
+def _known_eras(factors: Mapping[Level, Mapping[tuple[str, ...], FloatArray]]) -> dict[tuple[str, ...], list[str]]:
+    """Eras with factors, by level and its other attributes' values (level names first)."""
+    known: dict[tuple[str, ...], list[str]] = {}
+    for level, found in factors.items():
+        if "era" in level:
+            place = level.index("era")
+            for key in found:
+                known.setdefault((*level, *key[:place], *key[place + 1 :]), []).append(key[place])
+    return known
+
+
+def _latest_key(
+    level: Level, attributes: Mapping[str, str], eras: Mapping[tuple[str, ...], list[str]]
+) -> tuple[str, ...]:
+    """The key of the latest known era not after the candidate's: an engine keeps what it last measured."""
+    others = tuple(attributes[name] for name in level if name != "era")
+    passed = [era for era in eras.get((*level, *others), ()) if era <= attributes["era"]]
+    era = max(passed, default=attributes["era"])
+    return tuple(era if name == "era" else attributes[name] for name in level)

@@ -222,7 +222,7 @@ def _speeds(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: Admi
     rate, limit = np.full(size, np.nan), np.zeros(size, dtype=np.int64)
     for kind in sorted(set(kinds.tolist())):
         rows = np.flatnonzero(kinds == kind)
-        estimate = _estimate(c, [cases[row] for row in rows], rows, limits)
+        estimate = _estimate(c, [cases[row] for row in rows.tolist()], rows, limits)
         for name, first in ttft.items():
             first[rows], tpot[name][rows] = estimate.ttft_s[name], estimate.tpot_s[name]
         rate[rows], limit[rows] = estimate.output_tok_s, estimate.limit

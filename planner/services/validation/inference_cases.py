@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from catalog.profiles import scheduler_defaults, serving_engine_of
@@ -21,10 +21,26 @@ from planner.services.validation.model_library import ModelLibrary
 from planner.services.validation.precision import kv_format_of, weight_format_of
 from planner.services.validation.replay import Case, number
 
+CONDITION_PATTERNS = {
+    "requests": r"(\d+) (?:[A-Za-z]+ )?(?:requests|prompts)",
+    "max_num_seqs": r"max.num.seqs (\d+)|max batch (?:per engine )?(\d+)",
+    "max_num_batched_tokens": r"max.num.batched.tokens (\d+)",
+    "uniform_lengths": r"uniform\w* in 0\.8",
+    "natural_lengths": r"ShareGPT",
+    "eager": r"eager|no CUDA graph",
+    "decode_only": r"decode (?:pool|instance)",
+}
+"""Conditions that published notes state in words, and the measurement files as ``name`` or ``name=number``."""
+
+NATIVE_BLOCKS = {"fp8_block": ("fp8",), "int4_g32": ("awq_int4",)}
+"""Labels that mean the checkpoint's own block format where a model ships in it."""
+
 FindAccelerator = Callable[[str], Accelerator | None]
 
 WAVES = 10.0
 """Requests a client sends in a closed loop that states no number (the serving benchmarks' usual ratio)."""
+OPEN_RUN_S = 600.0
+"""Length of an open-loop run that states no number of requests (MLPerf's shortest)."""
 UNIFORM_LENGTH_CV = 0.064
 """Of lengths uniform in 0.8 to 1.0 x nominal."""
 UNIFORM_MEAN_SHARE = 0.9
@@ -86,6 +102,8 @@ def read_case(row: Case, library: ModelLibrary, find_accelerator: FindAccelerato
     arch = library.resolve(row["model"])
     accelerator = find_accelerator(row["gpu"])
     weight_format = weight_format_of(row["weight_precision"], gpu=row["gpu"])
+    if arch is not None and weight_format in NATIVE_BLOCKS.get(arch.native_format, ()):
+        weight_format = arch.native_format
     engine = serving_engine_of(row["engine"])
     if arch is None:
         return Unsupported(f"model: {row['model']} is not in the catalog; give its architecture.")
@@ -111,16 +129,17 @@ def _complete(
     gpus = int(number(row, "gpus") or 1)
     tp, pp, ep = _layout(row, arch, accelerator, weight_format, gpus, assumptions)
     replicas = max(gpus / (pp * max(tp, ep)), 1.0)
-    kind, mode, concurrency = _load(row)
-    notes = row.get("notes", "")
-    uniform = bool(re.search(r"uniform\w* in 0\.8", notes))
+    kind, mode, concurrency = _load(row, stated_conditions(row))
+    stated = stated_conditions(row)
+    uniform = "uniform_lengths" in stated
     share = UNIFORM_MEAN_SHARE if uniform else 1.0
-    context = int(sum(lengths))
-    seqs, tokens = _scheduler(row, engine, accelerator, context)
+    seqs, tokens = _scheduler(row, engine, accelerator, int(sum(lengths)), stated)
     ranks = max(ep / tp, 1.0)
-    requests = _stated(notes, r"(\d+) (?:\w+ )?(?:requests|prompts)")
+    requests = stated.get("requests")
     if requests is None and kind == "closed":
         requests = WAVES * concurrency
+    elif requests is None and kind == "open":
+        requests = OPEN_RUN_S * (number(row, "request_rate") or 0.0)
     return InferenceCase(
         row=row,
         arch=arch,
@@ -142,8 +161,8 @@ def _complete(
         concurrency=max(concurrency / replicas, 1.0),
         requests=None if requests is None else max(requests / replicas, 1.0),
         requests_s=(number(row, "request_rate") or 0.0) / replicas if kind == "open" else 0.0,
-        length_cv=UNIFORM_LENGTH_CV if uniform else NATURAL_LENGTH_CV if "ShareGPT" in notes else 0.0,
-        prefix_cache_hit=1.0 if re.search(r"decode (?:pool|instance)", notes) else 0.0,
+        length_cv=UNIFORM_LENGTH_CV if uniform else NATURAL_LENGTH_CV if "natural_lengths" in stated else 0.0,
+        prefix_cache_hit=1.0 if "decode_only" in stated else 0.0,
         max_num_seqs=seqs * ranks if kind != "static" else math.inf,
         max_num_batched_tokens=tokens * ranks,
         assumptions=tuple(assumptions),
@@ -171,11 +190,10 @@ def _layout(
     return tp, pp, ep
 
 
-def _load(row: Case) -> tuple[LoadKind, str, float]:
+def _load(row: Case, stated: Mapping[str, float]) -> tuple[LoadKind, str, float]:
     """Kind of load, how the engine runs, and the system's concurrency."""
     concurrency, rate = number(row, "concurrency"), number(row, "request_rate")
-    text = f"{row.get('engine_version', '')} {row.get('notes', '')}"
-    mode = "eager" if re.search(r"eager|no CUDA graph", text) else row["mode"] if row["mode"] != "server" else "server"
+    mode = "eager" if "eager" in stated else row["mode"]
     if row["mode"] == "static" and concurrency is not None:
         return "static", mode, concurrency
     if row["mode"] == "server" and rate is not None and math.isfinite(rate):
@@ -198,9 +216,10 @@ def _kv_format(row: Case, arch: ModelArch, weight_format: str, assumptions: list
     return "bf16"
 
 
-def _scheduler(row: Case, engine: str, accelerator: Accelerator, context: int) -> tuple[float, float]:
-    """Batch limit and token budget: as the notes state, else the engine's defaults at that date."""
-    notes = row.get("notes", "")
+def _scheduler(
+    row: Case, engine: str, accelerator: Accelerator, context: int, stated: Mapping[str, float]
+) -> tuple[float, float]:
+    """Batch limit and token budget: as stated, else the engine's defaults at that date."""
     try:
         seqs, tokens = scheduler_defaults(
             engine,
@@ -211,10 +230,32 @@ def _scheduler(row: Case, engine: str, accelerator: Accelerator, context: int) -
         )
     except LookupError:  # no profile of its own
         seqs, tokens = 256, 8192
-    stated_seqs = _stated(notes, r"max.num.seqs (\d+)") or _stated(notes, r"max batch (?:per engine )?(\d+)")
-    return stated_seqs or float(seqs), _stated(notes, r"max.num.batched.tokens (\d+)") or float(tokens)
+    return stated.get("max_num_seqs", float(seqs)), stated.get("max_num_batched_tokens", float(tokens))
 
 
-def _stated(notes: str, pattern: str) -> float | None:
-    found = re.search(pattern, notes)
-    return float(found.group(1)) if found else None
+def stated_conditions(row: Case) -> dict[str, float]:
+    """Conditions of a run by name; the value is the number stated, or 1.
+
+    >>> stated_conditions({"notes": "closed loop, 128 requests; max_num_seqs 32"})
+    {'requests': 128.0, 'max_num_seqs': 32.0}
+    >>> stated_conditions({"conditions": "requests=128 uniform_lengths"})
+    {'requests': 128.0, 'uniform_lengths': 1.0}
+    """
+    if "conditions" in row:
+        pairs = (text.partition("=") for text in row["conditions"].split())
+        return {name: float(value or 1) for name, _, value in pairs}
+    text = f"{row.get('engine_version', '')}; {row.get('notes', '')}"
+    found = {name: re.search(pattern, text) for name, pattern in CONDITION_PATTERNS.items()}
+    return {
+        name: float(next((group for group in match.groups() if group), 1)) for name, match in found.items() if match
+    }
+
+
+def is_median(statistic: str) -> bool:
+    """Whether a row's statistic is the median; where it names both or neither, the mean is meant.
+
+    >>> is_median("median ITL"), is_median("unspecified (mean/median)"), is_median("")
+    (True, False, False)
+    """
+    text = statistic.lower()
+    return ("median" in text or "p50" in text) and "mean" not in text

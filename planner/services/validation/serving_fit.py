@@ -20,7 +20,7 @@ from scipy.sparse.linalg import lsmr
 
 from planner.engine.serving_calibration import CONSTANTS, SHARES, Keys, Level, ServingProfiles
 from planner.services.validation.inference_batch import CaseBatch
-from planner.services.validation.inference_cases import InferenceCase
+from planner.services.validation.inference_cases import InferenceCase, is_median
 from planner.services.validation.replay import number
 from planner.services.validation.serving_levels import LEVELS, START
 
@@ -132,7 +132,8 @@ class Effects:
 
     def logs(self, effects: FloatArray) -> FloatArray:
         """Log constants of every case."""
-        return self.start + np.stack([matrix @ effects for matrix in self.design], axis=1)
+        logs: FloatArray = self.start + np.stack([matrix @ effects for matrix in self.design], axis=1)
+        return logs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,24 +238,15 @@ def _case_weights(problem: FitProblem, train: BoolArray) -> FloatArray:
     sizes = Counter(group for group, used in zip(problem.groups, train.tolist(), strict=True) if used)
     weights = np.array([sizes[group] ** -0.25 if group in sizes else 0.0 for group in problem.groups])
     mean: float = float(np.mean(weights[train] ** 2)) if train.any() else 1.0
-    return weights / np.sqrt(mean)
+    normed: FloatArray = weights / np.sqrt(mean)
+    return normed
 
 
 def _measured(cases: Sequence[InferenceCase], quantity: str) -> FloatArray:
     column = {"tput": "output_tok_s_per_gpu", "tpot": "tpot_ms", "ttft": "ttft_ms"}[quantity]
     values = [number(case.row, column) for case in cases]
-    return np.log(np.array([np.nan if not value else value for value in values], dtype=np.float64))
+    return np.log(np.array([value if value else np.nan for value in values], dtype=np.float64))
 
 
 def _by_median(cases: Sequence[InferenceCase], quantity: str) -> BoolArray:
     return np.array([is_median(case.row.get(f"{quantity}_stat", "")) for case in cases])
-
-
-def is_median(statistic: str) -> bool:
-    """Whether a row's statistic is the median; where it names both or neither, the mean is meant.
-
-    >>> is_median("median ITL"), is_median("unspecified (mean/median)"), is_median("")
-    (True, False, False)
-    """
-    text = statistic.lower()
-    return ("median" in text or "p50" in text) and "mean" not in text

@@ -66,7 +66,9 @@ SPREAD: Final[Mapping[str, float]] = {
 """How uncertain each constant is before any case is seen."""
 
 
-def _level(attributes: str, scale: float, *groups: tuple[str, ...], **others: float) -> tuple[tuple[str, ...], dict[str, float]]:
+def _level(
+    attributes: str, scale: float, *groups: tuple[str, ...], **others: float
+) -> tuple[tuple[str, ...], dict[str, float]]:
     spread = {name: scale * SPREAD[name] for group in groups for name in group}
     spread |= {name: other * SPREAD[name] for name, other in others.items()}
     return tuple(attributes.split()), spread
@@ -75,9 +77,7 @@ def _level(attributes: str, scale: float, *groups: tuple[str, ...], **others: fl
 LEVELS: Final = (
     _level("", 2.0, ALL),
     _level("engine", 0.5, ALL),
-    _level(
-        "engine era", 0.4, EXPERTS, HOST, REQUEST, COLLECTIVES, ATTENTION, gemm_compute=0.4, weight_bandwidth=0.4
-    ),
+    _level("engine era", 0.4, EXPERTS, HOST, REQUEST, COLLECTIVES, ATTENTION, gemm_compute=0.4, weight_bandwidth=0.4),
     _level("chip", 0.5, GEMM, ATTENTION, EXPERTS, COLLECTIVES, layer_s=0.4, step_s=0.2, prefill_launch_s=0.2),
     _level("chip form", 0.3, GEMM, ATTENTION, COLLECTIVES, step_s=0.3, layer_s=0.2, expert_bandwidth=0.2),
     _level("format", 0.4, GEMM, EXPERTS, layer_s=0.3),
