@@ -56,7 +56,9 @@ def serving_memory_profile(
     rows = [row for row in load_profile_file("serving_memory_profiles.json")["profiles"] if row["engine"] == engine]
     if not rows:
         raise KeyError(engine)
-    return _profile(_as_of(rows, version, date))
+    padded = {row["weight_format"] for row in load_profile_file("serving_memory_profiles.json")["expert_padding"]}
+    padding = {name: expert_padding(engine, name, version=version, date=date) for name in sorted(padded)}
+    return replace(_profile(_as_of(rows, version, date)), expert_padding=padding)
 
 
 def _as_of(rows: list[Mapping[str, Any]], version: str | None, date: str | None) -> Mapping[str, Any]:

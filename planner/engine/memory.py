@@ -7,13 +7,15 @@ profiler; other engines differ in which parts the budget covers). Constants arri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.engine.kv_cache import DEFAULT_ALLOCATOR, Allocator
 from planner.engine.model_arch import ModelArch
+from planner.engine.quantization import resolve_format
 from planner.engine.weight_sharding import NO_PADDING, ExpertPadding, weight_bytes_per_gpu
 
 Floats = NDArray[np.float64]
@@ -54,6 +56,8 @@ class ServingMemoryProfile:
     logs_concurrency_tokens: bool
     """The token line is concurrency x max_model_len rather than blocks x block size."""
     allocator: Allocator = DEFAULT_ALLOCATOR
+    expert_padding: Mapping[str, ExpertPadding] = field(default_factory=dict)
+    """How the loader pads expert matrices, by weight format; a format that isn't there is not padded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,7 @@ def serving_memory(
     ep: ArrayLike,
     max_num_batched_tokens: ArrayLike,
     max_num_seqs: ArrayLike,
-    padding: ExpertPadding = NO_PADDING,
+    padding: ExpertPadding | None = None,
 ) -> ServingMemory:
     """Split a GPU's memory for serving ``arch``, for arrays of hardware and layouts (broadcast together).
 
@@ -103,6 +107,8 @@ def serving_memory(
     arrays = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in given))
     memory, share, tp_, pp_, ep_, tokens, seqs = arrays
     capacity = memory - profile.driver_reserved_bytes
+    if padding is None:
+        padding = profile.expert_padding.get(resolve_format(arch, weight_format).name, NO_PADDING)
     weights = weight_bytes_per_gpu(arch, weight_format, tp_, pp_, ep_, padding=padding)
     activation = activation_peak_bytes(arch, profile, tp_, ep_, tokens, seqs)
     non_torch = np.where(tp_ > 1, profile.non_torch_tensor_parallel_bytes, profile.non_torch_bytes)
