@@ -27,8 +27,8 @@ class Preset:
     def sources(self) -> str:
         """Where lengths and limits come from, in one line."""
         return _("Lengths: %(lengths)s. Limits: %(limits)s.") % {
-            "lengths": self.lengths_source,
-            "limits": self.limits_source,
+            "lengths": _(self.lengths_source),
+            "limits": _(self.limits_source),
         }
 
     @property

@@ -161,5 +161,5 @@ def rejected_title(plan: InferencePlan | TrainingPlan) -> str:
 def notice(wanted: str, shown: str) -> str:
     """Said when a link's option is gone from the answer."""
     if wanted and wanted != shown:
-        return _("The option in the link is no longer in the list; this is the cheapest one.")
+        return _("The option in the link is no longer in the list; this is the recommended one.")
     return ""

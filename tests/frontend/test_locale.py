@@ -1,0 +1,92 @@
+"""Every text has its Indonesian: extracted anew from code and templates, and compared with what is shipped."""
+
+from __future__ import annotations
+
+import io
+import re
+from ast import literal_eval
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from django.utils.translation import override
+from django.utils.translation.template import templatize
+
+from frontend import presets
+from frontend.engine_texts import TEXTS
+from frontend.forms import build_form
+from planner.engine.field_spec import specs
+from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.models import RunStatus
+
+FRONTEND = Path(__file__).resolve().parents[2] / "frontend"
+PO = FRONTEND / "locale" / "id" / "LC_MESSAGES" / "django.po"
+KEYWORDS: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop"), None),
+    "ngettext": (1, 2),
+}
+TEMPLATE_CALL = re.compile(r"""\b(?:gettext|ngettext|_)\(u?('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""")
+PLACEHOLDER = re.compile(r"%\(\w+\)[sd]")
+
+
+@pytest.fixture(scope="module")
+def indonesian() -> Catalog:
+    with PO.open("rb") as file:
+        return read_po(file, locale="id")
+
+
+def texts_in_use() -> Iterator[str]:
+    for path in FRONTEND.rglob("*.py"):
+        for _line, message, _comments, _context in extract("python", io.BytesIO(path.read_bytes()), KEYWORDS):
+            yield message if isinstance(message, str) else message[0]
+    for path in FRONTEND.rglob("*.html"):
+        for literal in TEMPLATE_CALL.findall(templatize(path.read_text(encoding="utf-8"))):
+            yield literal_eval(literal)
+
+
+def test_every_text_in_use_is_translated_and_no_other(indonesian: Catalog) -> None:
+    shipped = {message.id if isinstance(message.id, str) else message.id[0] for message in indonesian if message.id}
+    assert shipped == set(texts_in_use())
+    unfinished = [message.id for message in indonesian if message.id and (not message.string or message.fuzzy)]
+    assert unfinished == []
+
+
+def test_placeholders_are_the_same(indonesian: Catalog) -> None:
+    for message in indonesian:
+        if message.id:
+            english = message.id if isinstance(message.id, str) else message.id[1]
+            translated = message.string if isinstance(message.string, str) else message.string[0]
+            assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(translated)), english
+
+
+def test_the_compiled_file_is_that_of_the_text(indonesian: Catalog) -> None:
+    compiled = io.BytesIO()
+    write_mo(compiled, indonesian)
+    assert PO.with_suffix(".mo").read_bytes() == compiled.getvalue(), (
+        "run: pybabel compile -D django -d frontend/locale"
+    )
+
+
+@pytest.mark.parametrize("question_type", [InferenceQuestion, TrainingQuestion])
+def test_the_engines_texts_are_listed(question_type: type) -> None:
+    used = {
+        text for spec, _default in specs(question_type).values() for text in (spec.label, spec.unit, spec.help) if text
+    }
+    assert used - set(TEXTS) == set()
+
+
+def test_labels_of_use_cases_and_jobs_are_listed() -> None:
+    labels = {preset.label for preset in presets.presets()} | {str(label) for label in RunStatus.labels}
+    assert labels - set(TEXTS) == set()
+
+
+def test_a_form_in_indonesian_has_no_english_label() -> None:
+    with override("id"):
+        form = build_form(InferenceQuestion, {}, listed={}, page={})
+    assert form.section["traffic"].title == "Seberapa banyak, seberapa cepat?"
+    assert form.field["requests_per_second"].label == "Beban rata-rata"
+    assert form.field["users"].unit == "pengguna"
