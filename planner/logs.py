@@ -33,7 +33,8 @@ def configure_logs(*, level: str, log_format: LogFormat) -> dict[str, Any]:
     if log_format == "json":
         renderers += [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
     else:
-        renderers.append(structlog.dev.ConsoleRenderer(colors=False))
+        # Plain tracebacks: the decorated ones take a tenth of a second each, which a retry loop multiplies.
+        renderers.append(structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback))
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -56,7 +56,7 @@ class LiveProcess:
 def start_worker(folder: Path, *, processes: int = 1) -> LiveProcess:
     """A worker that also knows the slow kind of job."""
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-    include = ("-I", "tests.planner.slow_kind", "--concurrency", str(processes))
+    include = ("-I", "tests.planner.slow_worker", "--concurrency", str(processes))
     return LiveProcess("worker", *include, *quiet, log=folder / "worker.log")
 
 

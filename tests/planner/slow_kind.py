@@ -1,4 +1,4 @@
-"""A kind of job for tests: counts, slowly enough to be watched, cancelled and killed. Included by test workers."""
+"""A kind of job for tests: counts, slowly enough to be watched, cancelled and killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from planner.services.run_kinds import RUN_KINDS, ReportProgress, RunKind
+from planner.services.run_kinds import ReportProgress, RunKind
 
 
 def _count(params: Mapping[str, Any], report: ReportProgress) -> dict[str, Any]:
@@ -19,4 +19,3 @@ def _count(params: Mapping[str, Any], report: ReportProgress) -> dict[str, Any]:
 
 
 SLOW_KIND = RunKind(check=lambda params: None, execute=_count)
-RUN_KINDS["count_slowly"] = SLOW_KIND
