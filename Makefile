@@ -6,7 +6,7 @@ PORT ?= 8000
 BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
 
-.PHONY: help start test lint types contracts migrations lock system-packages venv venv-dev
+.PHONY: help start test bench lint types contracts migrations lock system-packages venv venv-dev
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -16,6 +16,10 @@ start: venv ## Install what is missing, then run web and worker on HOST:PORT unt
 
 test: system-packages venv-dev lint types contracts migrations ## Install what the tests need, then run every check.
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+bench: venv ## Measure the figures of docs/performance.md, each beside its target.
+	@$(MANAGE) prepare --no-static --verbosity 0
+	@$(MANAGE) bench
 
 lint: venv-dev ## Style, dependencies, YAML, Dockerfile, shell scripts.
 	@$(BIN)/ruff check .
