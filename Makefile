@@ -37,7 +37,7 @@ contracts: venv-dev ## Who may import whom.
 
 migrations: venv-dev ## Models and migrations agree.
 	@$(MANAGE) makemigrations --check --dry-run
-	@EXTRA_APPS=django_migration_linter $(MANAGE) lintmigrations --no-cache --quiet ok --ignore-name 0001_initial
+	@EXTRA_APPS=django_migration_linter $(MANAGE) lintmigrations --no-cache --quiet ok --include-apps planner catalog --ignore-name 0001_initial
 
 lock: venv-dev ## Resolve requirements*.in into the hashed lock files.
 	@for name in requirements requirements-dev; do \

@@ -60,6 +60,12 @@ INSTALLED_APPS = [
     "drf_standardized_errors",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "rules",
+    "auditlog",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "catalog",
     "planner",
     "frontend",
@@ -75,6 +81,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "planner.audit_trail.AuditTrailMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -154,6 +162,14 @@ CELERY_BEAT_SCHEDULE = {
 RUN_LEASE_SECONDS = env.float("RUN_LEASE_SECONDS", default=30.0)
 RUN_MAX_ATTEMPTS = 3
 ANONYMOUS_RUN_DAYS = env.int("ANONYMOUS_RUN_DAYS", default=30)
+
+AUTHENTICATION_BACKENDS = [
+    "rules.permissions.ObjectPermissionBackend",
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+AUDITLOG_LOGENTRY_MODEL = "planner.AuditEntry"
+AUDITLOG_USE_FK_STRING_REPRESENTATION = True
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
