@@ -10,9 +10,14 @@ import pytest
 from celery import current_app
 from django.db import transaction
 from django.test import override_settings
+from hypothesis import settings
 from pytest_django import DjangoDbBlocker
 
 from catalog.services import LoadReport, load_catalog
+
+# A slow machine is no fault of the code under test; speed has its own figures in docs/performance.md.
+settings.register_profile("takar", deadline=None)
+settings.load_profile("takar")
 
 
 def pytest_configure(config: pytest.Config) -> None:

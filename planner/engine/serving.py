@@ -15,14 +15,14 @@ fill the residents to their limit; static batches are prefilled together and dra
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.queueing import exponential_quantile, many_server_wait, single_server_wait
 from planner.engine.serving_candidates import ServingCoefficients
-from planner.engine.serving_cycle import FIXED_POINT_ROUNDS, AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
+from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle, lone_prompt_s
 from planner.engine.step_time import TERMS, step_terms, step_time
 
 __all__ = [
@@ -41,6 +41,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+ACCELERATED_ROUNDS: Final = 5
+INNER_ROUNDS: Final = 2
 NORMAL_QUANTILES = {"p50": 0.0, "p90": 1.2816, "p95": 1.6449, "p99": 2.3263}
 LIMITS = ("none", "decode", "prefill", "kv_memory", "batch_limit", "saturated")
 BISECTIONS = 10
@@ -127,21 +129,19 @@ def _open_loop(
 ) -> ServingEstimate:
     rate = load.requests_s + np.zeros_like(capacity)
     decodes = np.maximum(load.output_tokens - 1.0, 0.0)
-    residents = np.ones_like(capacity)
-    one = full
-    for _ in range(FIXED_POINT_ROUNDS):
-        one = cycle(c, load, limits, np.minimum(residents + 1.0, limits.sequences))
-        busy = np.minimum(rate * one.prompt_s, 0.999)
-        decode = decodes * one.iteration_s / (1.0 - busy)
-        variation = (load.arrival_cv**2, load.length_cv**2)
-        prefill_wait = single_server_wait(rate, busy / np.maximum(rate, 1e-12), *variation)
-        service = one.prompt_s + 1.5 * one.iteration_s + prefill_wait + decode
-        residents = np.minimum(rate * service, limits.sequences)
+    variation = (load.arrival_cv**2, load.length_cv**2)
+    residents, one = _open_residents(c, load, limits, rate)
+    busy = np.minimum(rate * one.prompt_s, 0.999)
+    decode = decodes * one.iteration_s / (1.0 - busy)
+    lone = lone_prompt_s(c, load, limits, one.decoding)
+    # Prompts that share a launch keep the server less busy, but the one ahead is served at its own length.
+    prefill_wait = single_server_wait(busy / lone, lone, *variation)
     utilization = rate / capacity
     saturated = utilization >= 1.0
     admission_wait = many_server_wait(np.minimum(utilization, 0.999), full.cycle_s, limits.sequences, *variation)
-    own = one.prompt_s + 1.5 * one.iteration_s + c.request_s
-    wait = np.where(saturated, np.inf, prefill_wait + admission_wait)
+    own = lone + 1.5 * one.iteration_s + c.request_s
+    settled = prefill_wait + admission_wait
+    wait = np.where(saturated, np.inf, settled)
     if load.requests is not None:
         # A run that ends never builds up more than half its requests' work.
         half = load.requests / 2.0
@@ -149,13 +149,49 @@ def _open_loop(
         wait = np.minimum(wait, half * queued)
     ttft = {"mean": own + wait}
     for name, quantile in PERCENTILES.items():
-        tail = exponential_quantile(wait, np.minimum(utilization, 1.0), quantile)
-        ttft[name] = own + np.where(np.isinf(wait), wait, tail)
+        # Behind prompts one waits as often as the replica prefills, for a place as often as all are taken.
+        tail = exponential_quantile(prefill_wait, busy, quantile)
+        tail = tail + exponential_quantile(admission_wait, np.minimum(utilization, 1.0), quantile)
+        ttft[name] = own + tail * (wait / np.maximum(settled, 1e-12))
     decode_now = np.where(saturated, full.decode_s, decode)
     tpot_mean = decode_now / np.maximum(decodes, 1.0)
     served = np.minimum(rate, capacity)
     tpot = _tpot_spread(load, one, tpot_mean, served)
     return _estimate(c, load, limits, ttft, tpot, served, residents, capacity, one, utilization)
+
+
+def _open_residents(
+    c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray
+) -> tuple[FloatArray, Cycle]:
+    """Residents of an open loop by Little's law, N = rate x time(N), and the cycle they see.
+
+    Time grows with N, so plain iteration creeps up to the solution ever slower towards saturation: every second
+    step is extrapolated (Aitken). The batch inside converges along, one inner round for each outer one.
+    """
+    decodes = np.maximum(load.output_tokens - 1.0, 0.0)
+    places = limits.sequences + np.zeros_like(rate)
+    variation = (load.arrival_cv**2, load.length_cv**2)
+    decoding: FloatArray | None = None
+
+    def response(residents: FloatArray) -> tuple[FloatArray, Cycle]:
+        one = cycle(c, load, limits, np.minimum(residents + 1.0, places), decoding=decoding, rounds=INNER_ROUNDS)
+        busy = np.minimum(rate * one.prompt_s, 0.999)
+        decode = decodes * one.iteration_s / (1.0 - busy)
+        wait = single_server_wait(rate, busy / np.maximum(rate, 1e-12), *variation)
+        return np.minimum(rate * (one.prompt_s + 1.5 * one.iteration_s + wait + decode), places), one
+
+    residents = np.ones_like(rate)
+    for _ in range(ACCELERATED_ROUNDS):
+        first, one = response(residents)
+        decoding = one.decoding
+        second, one = response(first)
+        decoding = one.decoding
+        bend = second - 2.0 * first + residents
+        with np.errstate(divide="ignore", invalid="ignore"):
+            jump = residents - (first - residents) ** 2 / bend
+        low, high = np.minimum(first, second), np.where(second >= first, places, np.maximum(first, second))
+        residents = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
+    return response(residents)
 
 
 def _static_batches(

@@ -117,9 +117,19 @@ def prompts_in_the_way(c: ServingCoefficients, load: ServingLoad, limits: Admiss
 
 
 def cycle(
-    c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, residents: Any, waves: Any = np.inf
+    c: ServingCoefficients,
+    load: ServingLoad,
+    limits: AdmissionLimits,
+    residents: Any,
+    waves: Any = np.inf,
+    *,
+    decoding: Any = None,
+    rounds: int = FIXED_POINT_ROUNDS,
 ) -> Cycle:
     """The cycle of a replica with ``residents`` requests, by fixed point over the decoding batch.
+
+    ``decoding`` is where the fixed point starts (default: nine in ten residents), for callers that iterate
+    over ``residents`` too and carry it from round to round.
 
     In a run of ``waves`` requests a client, the last wave is interrupted by no later prompts, so a request
     meets ``1 - 1 / (2 waves)`` of the others' on average.
@@ -128,8 +138,8 @@ def cycle(
     cohort = prompts_in_the_way(c, load, limits, residents)
     mean_attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
     met = np.maximum(residents - cohort, 0.0) * (1.0 - 0.5 / waves)
-    decoding = residents * 0.9
-    for _ in range(FIXED_POINT_ROUNDS):
+    decoding = residents * 0.9 if decoding is None else np.minimum(decoding, residents)
+    for _ in range(rounds):
         iteration = step_time(c.step, decoding, decoding * context, 0.0, 0.0)
         room = np.maximum(limits.max_num_batched_tokens - decoding, LEAST_CHUNK_TOKENS)
         chunk = np.minimum(cohort * prompt, room)
@@ -146,3 +156,12 @@ def cycle(
         decoding=decoding,
         cohort=cohort,
     )
+
+
+def lone_prompt_s(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, decoding: Any) -> Any:
+    """What one prompt that shares its iterations with no other adds to them: nothing of its launch is shared."""
+    prompt, context = load.prompt_tokens, load.mean_context
+    chunk = np.minimum(prompt, np.maximum(limits.max_num_batched_tokens - decoding, LEAST_CHUNK_TOKENS))
+    attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
+    iteration = step_time(c.step, decoding, decoding * context, 0.0, 0.0)
+    return (step_time(c.step, decoding, decoding * context, chunk, chunk * attended) - iteration) * prompt / chunk
