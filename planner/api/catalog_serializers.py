@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from catalog.models import Accelerator, InstanceType, ModelArchitecture, PriceObservation, TokenPrice
-from planner.api.schema import MONEY
+from planner.api.components import MONEY
 from planner.engine.arch_spec import arch_from_spec
 from planner.engine.cost import HOURLY, quantize
 from planner.engine.param_count import count_parameters

@@ -6,7 +6,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.serializers import BaseSerializer
 
-from planner.api.schema import ref
+from planner.api.components import ref
 
 _ERROR_WORDS = {
     400: "What is wrong, field by field.",

@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from planner.api.base import ApiView
+from planner.api.components import ref
 from planner.api.openapi import RATE_HEADERS, answer, error_responses
-from planner.api.schema import ref
 from planner.api.throttles import PlanThrottle
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.workload import InferenceQuestion, TrainingQuestion

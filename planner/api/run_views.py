@@ -15,9 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from planner.api.base import ApiView
+from planner.api.components import ref
 from planner.api.exceptions import KeyConflict
 from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
-from planner.api.schema import ref
 from planner.api.throttles import ReadThrottle, RunThrottle
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus

@@ -13,14 +13,11 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from planner.api.components import ERROR_COMPONENTS, MONEY, PRESET_COMPONENTS, RUN_REQUEST_COMPONENTS, Schema, ref
 from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
 from planner.engine.field_spec import FieldSpec, specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
-from planner.services.run_kinds import RUN_KINDS
 
-Schema = dict[str, Any]
-
-MONEY: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?\d+(\.\d+)?$"}
 _QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
 _UNKNOWN_AS_NULL: dict[tuple[type, str], str] = {(Confidence, "high"): "Null: no measured case bounds it."}
 """Figures that may be infinite, which JSON has no word for."""
@@ -34,74 +31,17 @@ _PLAIN: dict[Any, Schema] = {
     object: {},
 }
 
-ERROR_COMPONENTS: dict[str, Schema] = {
-    "Error": {
-        "type": "object",
-        "required": ["code", "detail", "attr", "value", "allowed"],
-        "properties": {
-            "code": {"type": "string", "description": "What kind of fault, for programs.", "example": "out_of_range"},
-            "detail": {"type": "string", "description": "What is wrong, for people.", "example": "Out of range."},
-            "attr": {
-                "type": "string",
-                "nullable": True,
-                "description": "The field at fault; null where it is the request as a whole.",
-                "example": "headroom",
-            },
-            "value": {"nullable": True, "description": "The value given, shortened where long.", "example": 2},
-            "allowed": {
-                "type": "string",
-                "nullable": True,
-                "description": "What would do.",
-                "example": "0 to 0.9 share",
-            },
-        },
-    },
-    "ErrorEnvelope": {
-        "type": "object",
-        "description": "Every answer from 400 on.",
-        "required": ["type", "errors"],
-        "properties": {
-            "type": {"type": "string", "enum": ["validation_error", "client_error", "server_error"]},
-            "errors": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Error"}},
-        },
-    },
-}
-
-
-def ref(component: str | type) -> Schema:
-    name = component if isinstance(component, str) else component.__name__
-    return {"$ref": f"#/components/schemas/{name}"}
-
 
 def add_components(result: Schema, **_: Any) -> Schema:
     """A drf-spectacular hook: puts the components that the views refer to into the document."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
-    schemas.update(ERROR_COMPONENTS)
-    schemas["RunRequest"] = _run_request_schema()
+    schemas.update(ERROR_COMPONENTS | RUN_REQUEST_COMPONENTS | PRESET_COMPONENTS)
     for question in (InferenceQuestion, TrainingQuestion):
         schemas[question.__name__] = question_schema(question)
     for plan in (InferencePlan, TrainingPlan):
         schemas.update(answer_schemas(plan))
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     return result
-
-
-def _run_request_schema() -> Schema:
-    kinds = sorted(RUN_KINDS)
-    return {
-        "type": "object",
-        "description": "What to do, and with what.",
-        "required": ["kind"],
-        "additionalProperties": False,
-        "properties": {
-            "kind": {"type": "string", "description": "What is done.", **({"enum": kinds} if kinds else {})},
-            "params": {
-                "type": "object",
-                "description": "With what; the kind says which.",
-                "additionalProperties": True,
-            },
-        },
-    }
 
 
 def question_schema(question_type: type) -> Schema:

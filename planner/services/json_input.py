@@ -40,10 +40,15 @@ def read_question(question_type: type[Any], data: bytes) -> dict[str, Any]:
     planner.engine.errors.InvalidQuestion: concurrency: Not a JSON number.
     """
     raw = read_object(data)
+    check_json_types(question_type, raw)
+    return raw
+
+
+def check_json_types(question_type: type[Any], raw: Mapping[str, Any]) -> None:
+    """Raise ``InvalidQuestion`` when a value isn't of its field's JSON type: with that and every other fault."""
     faults = _type_faults(question_type, raw)
     if faults:
         raise InvalidQuestion(_with_other_faults(question_type, raw, faults))
-    return raw
 
 
 def read_object(data: bytes) -> dict[str, Any]:

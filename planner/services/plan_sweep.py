@@ -14,6 +14,7 @@ import numpy as np
 from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
+from planner.services.json_input import check_json_types
 from planner.services.plan_json import plain
 from planner.services.planning import plan_inference, resolve_model
 from planner.services.run_kind import ReportProgress, RunKind
@@ -109,6 +110,7 @@ def _question_faults(question: object) -> list[FieldError]:
         allowed = "an inference question, as for a plan"
         return [FieldError(field="question", value=question, message="Not a JSON object.", allowed=allowed)]
     try:
+        check_json_types(InferenceQuestion, question)
         resolve_model(parse_question(InferenceQuestion, question))
     except InvalidQuestion as error:
         return [

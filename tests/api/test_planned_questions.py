@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +15,10 @@ from planner.api.plan_views import INFERENCE_EXAMPLE, TRAINING_EXAMPLE
 from planner.api.throttles import PlanThrottle
 from planner.engine.field_spec import FieldSpec, specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.models import Run
 from planner.services.plan_json import encode, plan_to_json
 from planner.services.planning import plan_inference
+from planner.services.run_execution import execute_run
 from tests.api.conftest import Post
 from tests.api.documented import faults
 
@@ -177,3 +180,16 @@ def test_any_well_formed_training_question_is_planned_or_refused(
 ) -> None:
     model = data.draw(st.sampled_from(model_names()))
     _planned_or_refused("training", post("training", fields | {"model": model}))
+
+
+def test_a_sweep_started_over_rest_plans_every_load(client: Client) -> None:
+    question = {"model": "Llama 3.1 8B", "requests_per_second": 10}
+    body = {"kind": "plan_sweep", "params": {"question": question, "lowest": 1, "highest": 4, "points": 3}}
+    started = client.post("/api/v1/runs/", data=body, content_type="application/json")
+    assert (started.status_code, faults("Run", started.json())) == (202, [])
+    execute_run(run_id=Run.objects.get().pk)
+    finished = client.get(started.headers["Location"]).json()
+    assert (finished["status"], faults("Run", finished)) == ("succeeded", [])
+    assert [point["load_factor"] for point in finished["result"]["points"]] == [1.0, 2.0, 4.0]
+    costs = [Decimal(point["best"]["usd_per_month"]) for point in finished["result"]["points"]]
+    assert costs == sorted(costs)

@@ -189,3 +189,20 @@ def test_a_failed_job_says_why(start: Start, client: Client, announced: list[int
     document = client.get(location).json()
     assert (document["status"], document["result"]) == ("failed", None)
     assert document["error"]["code"] == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("params", "attr", "code"),
+    [
+        ({}, "params.question", "invalid"),
+        ({"question": {"model": "m"}}, "params.question.requests_per_second", "required"),
+        ({"question": {"model": "m", "concurrency": "8"}}, "params.question.concurrency", "invalid"),
+        ({"question": {"model": "m", "concurrency": 8, "x": 1}}, "params.question.x", "unknown_field"),
+    ],
+)
+def test_a_sweep_is_refused_by_the_field_of_its_question(
+    params: dict[str, Any], attr: str, code: str, start: Start
+) -> None:
+    response = start({"kind": "plan_sweep", "params": params})
+    assert response.status_code == 400
+    assert [(error["attr"], error["code"]) for error in response.json()["errors"]] == [(attr, code)]

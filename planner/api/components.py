@@ -1,0 +1,113 @@
+"""OpenAPI components that no type of the engine describes: errors, job requests, presets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.engine.workload import InferenceQuestion
+from planner.services.plan_sweep import HIGHEST_FACTOR, LOWEST_FACTOR, MOST_POINTS
+
+Schema = dict[str, Any]
+
+MONEY: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?\d+(\.\d+)?$"}
+
+
+def ref(component: str | type) -> Schema:
+    name = component if isinstance(component, str) else component.__name__
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+ERROR_COMPONENTS: dict[str, Schema] = {
+    "Error": {
+        "type": "object",
+        "required": ["code", "detail", "attr", "value", "allowed"],
+        "properties": {
+            "code": {"type": "string", "description": "What kind of fault, for programs.", "example": "out_of_range"},
+            "detail": {"type": "string", "description": "What is wrong, for people.", "example": "Out of range."},
+            "attr": {
+                "type": "string",
+                "nullable": True,
+                "description": "The field at fault; null where it is the request as a whole.",
+                "example": "headroom",
+            },
+            "value": {"nullable": True, "description": "The value given, shortened where long.", "example": 2},
+            "allowed": {
+                "type": "string",
+                "nullable": True,
+                "description": "What would do.",
+                "example": "0 to 0.9 share",
+            },
+        },
+    },
+    "ErrorEnvelope": {
+        "type": "object",
+        "description": "Every answer from 400 on.",
+        "required": ["type", "errors"],
+        "properties": {
+            "type": {"type": "string", "enum": ["validation_error", "client_error", "server_error"]},
+            "errors": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Error"}},
+        },
+    },
+}
+
+_FACTOR: Schema = {"type": "number", "minimum": LOWEST_FACTOR, "maximum": HIGHEST_FACTOR, "x-unit": "x asked load"}
+RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
+    "RunRequest": {
+        "oneOf": [ref("PlanSweepRequest")],
+        "discriminator": {"propertyName": "kind", "mapping": {"plan_sweep": ref("PlanSweepRequest")["$ref"]}},
+    },
+    "PlanSweepRequest": {
+        "type": "object",
+        "description": "One inference question planned again and again under more and more load.",
+        "required": ["kind", "params"],
+        "additionalProperties": False,
+        "properties": {
+            "kind": {"type": "string", "enum": ["plan_sweep"]},
+            "params": {
+                "type": "object",
+                "required": ["question"],
+                "additionalProperties": False,
+                "properties": {
+                    "question": ref(InferenceQuestion),
+                    "lowest": _FACTOR | {"default": 0.25, "description": "Least load, as a multiple of the asked one."},
+                    "highest": _FACTOR | {"default": 8, "description": "Most load; above `lowest`."},
+                    "points": {
+                        "type": "integer",
+                        "minimum": 2,
+                        "maximum": MOST_POINTS,
+                        "default": 12,
+                        "description": "Loads planned, evenly spaced in ratio.",
+                    },
+                },
+            },
+        },
+    },
+}
+
+PRESET_COMPONENTS: dict[str, Schema] = {
+    "Presets": {
+        "type": "object",
+        "description": "Use cases with typical lengths and latency limits.",
+        "required": ["as_of", "note", "presets"],
+        "properties": {
+            "as_of": {"type": "string", "format": "date"},
+            "note": {"type": "string", "description": "How far to trust them."},
+            "presets": {"type": "array", "items": ref("Preset")},
+        },
+    },
+    "Preset": {
+        "type": "object",
+        "required": ["key", "label", "fields", "lengths_source", "limits_source"],
+        "properties": {
+            "key": {"type": "string"},
+            "label": {"type": "string"},
+            "fields": {
+                "type": "object",
+                "description": "Members of an inference question; model and traffic are still to be added.",
+                "additionalProperties": {"type": "number"},
+            },
+            "lengths_source": {"type": "string", "description": "Where the lengths are from."},
+            "limits_source": {"type": "string", "description": "Where the latency limits are from."},
+        },
+    },
+}
