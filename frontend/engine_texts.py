@@ -133,7 +133,7 @@ TEXTS = (
     _("mean of 28,257 arXiv papers, lengths published with Vidur (MIT)"),
     _("MLPerf server, 70B chat (recalled)"),
     _("Agents and tool use"),
-    _("means of the Mooncake conversation trace (Apache-2.0), 36.6 % of blocks reusable"),
+    _("means of the Mooncake conversation trace (Apache-2.0), 37 of 100 blocks reusable"),
     _("assumed: chat's wait, interactive pace"),
     _("Batch, no one waiting"),
     _("none: nobody waits"),

@@ -28,7 +28,7 @@ def columns(at: str) -> tuple[Column, ...]:
         Column(key="tpot", label=f"TPOT {percentile}", help=_("Time per output token after the first")),
         Column(key="gpus", label=_("GPUs used / billed")),
         Column(key="age", label=_("Price read"), help=_("How long ago the price was read")),
-        Column(key="band", label=_("Band"), help=_("90 % of measured cases lie within it")),
+        Column(key="band", label=_("Band"), help=_("90 of 100 measured cases lie within it")),
     )
 
 

@@ -27,7 +27,7 @@ def columns() -> tuple[Column, ...]:
         Column(key="memory", label=_("Memory"), help=_("Share of one GPU's memory in use")),
         Column(key="gpus", label=_("GPUs used / billed")),
         Column(key="age", label=_("Price read"), help=_("How long ago the price was read")),
-        Column(key="band", label=_("Band"), help=_("90 % of measured cases lie within it")),
+        Column(key="band", label=_("Band"), help=_("90 of 100 measured cases lie within it")),
     )
 
 

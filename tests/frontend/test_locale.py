@@ -57,10 +57,9 @@ def test_every_text_in_use_is_translated_and_no_other(indonesian: Catalog) -> No
 
 def test_placeholders_are_the_same(indonesian: Catalog) -> None:
     for message in indonesian:
-        if message.id:
-            english = message.id if isinstance(message.id, str) else message.id[1]
-            translated = message.string if isinstance(message.string, str) else message.string[0]
-            assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(translated)), english
+        english = message.id if isinstance(message.id, str) else message.id[1]
+        translated = message.string if isinstance(message.string, str) else (message.string or [""])[0]
+        assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(translated)), english
 
 
 def test_the_compiled_file_is_that_of_the_text(indonesian: Catalog) -> None:
