@@ -38,7 +38,10 @@ def start_sweep(request: HttpRequest) -> HttpResponse:
             raise InvalidQuestion(asked.errors)
         run = create_run(kind=SWEEP, params={"question": asked.raw}, owner=user)
     except InvalidQuestion as invalid:
-        lines = [f"{error.field}: {error_text(error)} {allowed_text(error)}" for error in invalid.errors]
+        lines = [
+            f"{error.field.removeprefix('question.')}: {error_text(error)} {allowed_text(error)}"
+            for error in invalid.errors
+        ]
         context = {"nav": "", "lines": lines, "back": _question_link(asked.given)}
         return render(request, "frontend/run_refused.html", context, status=400)
     return HttpResponseRedirect(reverse("run", args=[run.uuid]))

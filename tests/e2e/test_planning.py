@@ -226,3 +226,14 @@ def test_the_page_speaks_indonesian(open_page: OpenPage) -> None:
     expect(page.locator("html")).to_have_attribute("lang", "id")
     expect(page.locator("#sentence")).to_contain_text("sebulan")
     assert "requests_per_second=10" in page.url
+
+
+def test_training_is_planned_with_charts_and_a_deadline(open_page: OpenPage) -> None:
+    page = open_page("/training/")
+    expect(page.locator("[data-figure][data-drawn]")).to_have_count(3)
+    before = sentence(page)
+    assert "MFU" in before
+    change(page, "finish_days", "3")
+    assert sentence(page) != before
+    assert "finish_days=3" in page.url
+    assert page.url.split("?")[0].endswith("/training/")
