@@ -72,8 +72,8 @@ def _row(st: State, s: int, last_s: float, outcome: int) -> None:
     row.request = request.request
     row.arrival = request.arrival
     row.scheduled = request.scheduled
-    row.first = request.first
-    row.last = last_s
+    row.first = request.first + request.extra
+    row.last = last_s + request.extra
     row.replica = request.replica
     row.outcome = outcome
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from planner.engine.simulate.billing import Bill
 from planner.engine.simulate.codes import OUTCOMES
 from planner.engine.simulate.layout import COARSE, E2E, FINE, FIRST_OCTAVE, TIME_BINS, TPOT, TTFT, Array, State
 
@@ -88,8 +89,10 @@ class Outcome:
     prefill_s: Array
     """By replica: the part of it that prompts added."""
     served: Array
-    billed_s: Array
+    unit_hours: Array
+    """By pool: hours of rented units (nodes), idle ones too."""
     gpu_hours: float
+    """Paid for."""
     timeline: Timeline
     samples: Samples
 
@@ -122,16 +125,13 @@ def bin_edges(i: int, per_octave: int) -> tuple[float, float]:
     return base * (1 + step / per_octave), base * (1 + (step + 1) / per_octave)
 
 
-def read_outcome(state: State, billed_s: Array, billed_since: Array, last_arrival_s: float) -> Outcome:
-    """The outcome of a finished run; replicas still billed are billed until its end."""
+def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
+    """The outcome of a finished run; units still rented are billed until its end."""
     fleet = state.fleet[0]
     end_s = max(float(fleet["last_done"]), last_arrival_s)
-    still = state.replicas["billed"] != 0
-    billed = billed_s + np.where(still, end_s - np.nan_to_num(billed_since), 0.0)
     counts = [int(count) for count in fleet["outcomes"]]
     requests = int(fleet["arrived"])
     left = dict(zip(OUTCOMES, counts, strict=True)) | {"unfinished": requests - sum(counts)}
-    gpus = state.kinds["gpus"][state.replicas["kind"]]
     return Outcome(
         requests=requests,
         duration_s=end_s - float(fleet["first_arrival"]),
@@ -149,8 +149,8 @@ def read_outcome(state: State, billed_s: Array, billed_since: Array, last_arriva
         busy_s=state.replicas["busy_s"].copy(),
         prefill_s=state.replicas["prefill_s"].copy(),
         served=state.replicas["done"].copy(),
-        billed_s=billed,
-        gpu_hours=float((billed * gpus).sum()) / 3600.0,
+        unit_hours=bill.unit_hours(end_s),
+        gpu_hours=bill.gpu_hours(end_s),
         timeline=_timeline(state),
         samples=_samples(state),
     )

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from planner.engine.simulate import codes
+from planner.engine.simulate.billing import Bill
 from planner.engine.simulate.handle import table_of
 from planner.engine.simulate.kernel import advance, start_replica, stop_replica
 from planner.engine.simulate.layout import Array, State, Traffic
@@ -32,7 +33,6 @@ from planner.engine.simulate.state import (
 from planner.engine.simulate.traffic import empty_batch
 
 FLUSH_ROWS = 65_536
-PROGRESS_EVERY_S = math.inf
 
 RowsSink = Callable[[Array], None]
 """Takes finished requests (``layout.ROW`` records, in order of leaving); the array is reused afterwards."""
@@ -67,7 +67,7 @@ class EverythingUp:
     def start(self, run: Run) -> None:
         """All replicas of all pools."""
         for number in range(len(run.state.replicas)):
-            run.bill(number, 0.0)
+            run.rent(number, 0.0)
             run.bring_up(number, 0.0)
 
 
@@ -78,8 +78,7 @@ class Run:
     fleet: Fleet
     state: State = field(init=False)
     table: Array = field(init=False)
-    billed_since: Array = field(init=False)
-    billed_s: Array = field(init=False)
+    bill: Bill = field(init=False)
 
     def __post_init__(self) -> None:
         fleet = self.fleet
@@ -99,8 +98,7 @@ class Run:
         if fleet.clients is not None:
             header["closed"], header["released"] = 1, fleet.clients
         self._use(state._replace(distance=np.ascontiguousarray(distances(fleet))))
-        self.billed_since = np.full(len(replicas), math.nan)
-        self.billed_s = np.zeros(len(replicas))
+        self.bill = Bill(fleet)
 
     def _use(self, state: State) -> None:
         self.state = state
@@ -143,16 +141,17 @@ class Run:
             sink(self.state.rows[:rows])
         self.state.fleet["rows"] = 0
 
-    def bill(self, replica: int, now_s: float) -> None:
+    def rent(self, replica: int, now_s: float) -> None:
         """Pay for a replica from now on, ready or not."""
-        self.state.replicas["billed"][replica] = 1
-        self.billed_since[replica] = now_s
+        if not self.state.replicas["billed"][replica]:
+            self.state.replicas["billed"][replica] = 1
+            self.bill.begin(replica, now_s)
 
-    def stop_billing(self, replica: int, now_s: float) -> None:
+    def give_up(self, replica: int, now_s: float) -> None:
         """Stop paying for a replica."""
         if self.state.replicas["billed"][replica]:
-            self.billed_s[replica] += now_s - self.billed_since[replica]
             self.state.replicas["billed"][replica] = 0
+            self.bill.end(replica, now_s)
 
     def bring_up(self, replica: int, now_s: float) -> None:
         """A replica serves from now on, and the gateway knows."""
@@ -212,7 +211,7 @@ def simulate(
         if progress is not None:
             progress(int(run.state.fleet["arrived"][0]), run.now_s)
     run._flush(rows)
-    return read_outcome(run.state, run.billed_s, run.billed_since, last_arrival_s)
+    return read_outcome(run.state, run.bill, last_arrival_s)
 
 
 def _serve(run: Run, plane: ControlPlane, batch: Traffic, last: bool, rows: RowsSink | None) -> None:

@@ -152,11 +152,20 @@ class Pool:
     """For prefill replicas: the pool that decodes."""
     hold_s: float | None = None
     """How long the gateway keeps a request that no replica takes."""
+    replicas_per_unit: int = 1
+    """Replicas that share what is rented (a node): it is billed while any of them is."""
+    unit_gpus: float | None = None
+    """GPUs of what is rented; those of its replicas where not given."""
 
     @property
     def places(self) -> int:
         """Replicas it may come to have."""
         return max(self.replicas, self.max_replicas or 0)
+
+    @property
+    def gpus_per_unit(self) -> float:
+        """GPUs billed together."""
+        return self.kind.gpus * self.replicas_per_unit if self.unit_gpus is None else self.unit_gpus
 
     def record(self) -> dict[str, Any]:
         """The compiled side's fields."""

@@ -1,0 +1,59 @@
+"""Time that is paid for, by rented unit: a node is billed while any of its replicas is up or coming up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.engine.simulate.layout import Array
+from planner.engine.simulate.setup import Fleet
+from planner.engine.units import SECONDS_PER_HOUR
+
+
+class Bill:
+    """Rented units of a fleet and how long each has been paid for."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        units: list[int] = []
+        pools: list[int] = []
+        gpus: list[float] = []
+        for number, pool in enumerate(fleet.pools):
+            first = len(gpus)
+            units += [first + replica // pool.replicas_per_unit for replica in range(pool.places)]
+            count = -(-pool.places // pool.replicas_per_unit)
+            pools += [number] * count
+            gpus += [pool.gpus_per_unit] * count
+        self.unit_of_replica: Array = np.array(units, dtype=np.int64)
+        self.pool_of_unit: Array = np.array(pools, dtype=np.int64)
+        self.gpus_of_unit: Array = np.array(gpus)
+        self._up = np.zeros(len(gpus), np.int64)
+        self._since = np.zeros(len(gpus))
+        self._paid_s = np.zeros(len(gpus))
+
+    def begin(self, replica: int, now_s: float) -> None:
+        """One more replica of its unit is paid for."""
+        unit = self.unit_of_replica[replica]
+        if self._up[unit] == 0:
+            self._since[unit] = now_s
+        self._up[unit] += 1
+
+    def end(self, replica: int, now_s: float) -> None:
+        """One replica fewer; its unit is given back with its last."""
+        unit = self.unit_of_replica[replica]
+        self._up[unit] -= 1
+        if self._up[unit] == 0:
+            self._paid_s[unit] += now_s - self._since[unit]
+
+    def paid_s(self, end_s: float) -> Array:
+        """Seconds paid by unit, those still rented up to ``end_s``."""
+        running: Array = np.where(self._up > 0, np.maximum(end_s - self._since, 0.0), 0.0)
+        return self._paid_s + running
+
+    def unit_hours(self, end_s: float) -> Array:
+        """Hours paid by pool, all its units together."""
+        hours: Array = np.zeros(int(self.pool_of_unit.max(initial=-1)) + 1)
+        np.add.at(hours, self.pool_of_unit, self.paid_s(end_s) / SECONDS_PER_HOUR)
+        return hours
+
+    def gpu_hours(self, end_s: float) -> float:
+        """GPU-hours paid, used or not."""
+        return float((self.paid_s(end_s) * self.gpus_of_unit).sum()) / SECONDS_PER_HOUR

@@ -1,0 +1,110 @@
+"""One option of a plan as a replica to simulate: the plan's own step time, KV pool and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.engine.answers import InferenceOption
+from planner.engine.candidates import Candidates
+from planner.engine.hardware import CatalogSnapshot
+from planner.engine.inference_evaluate import evaluate
+from planner.engine.kv_cache import max_concurrency
+from planner.engine.memory import ServingMemoryProfile
+from planner.engine.model_arch import ModelArch
+from planner.engine.offers import OfferTable, Shape, offer_table
+from planner.engine.serving_calibration import ServingProfiles
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.setup import ContinuousReplica
+from planner.engine.step_time import StepCoefficients
+from planner.engine.workload import InferenceQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Mean prompt and answer of the traffic, tokens: what a hybrid model's KV pool is counted at."""
+
+    input_tokens: float
+    output_tokens: float
+
+
+def planned_replica(
+    option: InferenceOption,
+    arch: ModelArch,
+    question: InferenceQuestion,
+    settings: SimulationQuestion,
+    snapshot: CatalogSnapshot,
+    profiles: ServingProfiles,
+    memory_profile: ServingMemoryProfile,
+    *,
+    lengths: Lengths,
+    hash_tokens: int | None,
+) -> ContinuousReplica:
+    """The replica that ``option`` is made of.
+
+    KV blocks are those of the whole pool (no planning margin). Where layers differ (sliding windows,
+    recurrent state), a sequence's share of the pool isn't linear in its length: blocks are then
+    counted so that requests of the traffic's mean length fit as often as they do in the engine.
+    """
+    shape = _shape_of(option, offer_table(snapshot))
+    candidates = _one_candidate(option)
+    evaluated = evaluate(arch, [shape], candidates, question, profiles, memory_profile)
+    tokens = lengths.input_tokens + lengths.output_tokens / 2
+    fits = max_concurrency(
+        arch,
+        question.kv_format,
+        candidates.tensor,
+        candidates.pipeline,
+        evaluated.memory.kv_pool,
+        tokens,
+        max_num_batched_tokens=question.max_num_batched_tokens,
+        allocator=memory_profile.allocator,
+    )
+    coefficients = StepCoefficients(*(float(np.ravel(column)[0]) for column in evaluated.coefficients.step))
+    ranks = coefficients.attention_ranks
+    block = settings.block_tokens
+    return ContinuousReplica(
+        coefficients=coefficients,
+        kv_blocks=int(float(fits[0]) * ranks * tokens / block),
+        block_tokens=block,
+        max_num_seqs=int(question.max_num_seqs * ranks),
+        max_num_batched_tokens=int(question.max_num_batched_tokens * ranks),
+        max_context_tokens=arch.max_context or None,
+        lookahead=settings.lookahead,
+        chunked_prefill=settings.chunked_prefill,
+        request_s=float(np.ravel(evaluated.coefficients.request_s)[0]),
+        prefix_cache=settings.prefix_caching,
+        hash_tokens=_hash_unit(hash_tokens, block),
+        draft_tokens=settings.draft_tokens,
+        acceptance=settings.acceptance,
+        draft_share=settings.draft_share,
+        gpus=float(evaluated.gpus_per_replica[0]),
+        max_waiting=settings.max_waiting,
+        queue_timeout_s=settings.queue_timeout_s,
+    )
+
+
+def _hash_unit(hash_tokens: int | None, block_tokens: int) -> int | None:
+    """Hashes of the trace cover whole blocks, or blocks are hashed one by one."""
+    return hash_tokens if hash_tokens is not None and hash_tokens % block_tokens == 0 else None
+
+
+def _shape_of(option: InferenceOption, table: OfferTable) -> Shape:
+    offer_id = option.id.rsplit(":", 2)[0]
+    row = next(row for row, offer in enumerate(table.offers) if offer.id == offer_id)
+    return table.shapes[int(table.shape[row])]
+
+
+def _one_candidate(option: InferenceOption) -> Candidates:
+    def column(value: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array([value], dtype=np.int64)
+
+    return Candidates(
+        shape=column(0),
+        tensor=column(option.layout.tensor),
+        pipeline=column(option.layout.pipeline),
+        expert=column(option.layout.expert),
+        weight_format=column(0),
+        weight_formats=(option.weight_format,),
+    )

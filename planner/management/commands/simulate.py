@@ -1,0 +1,139 @@
+"""``manage.py simulate TRACE --plan FILE.json --out OUT.json [--requests OUT.csv]``: a trace on a planned cluster."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.workload import InferenceQuestion, parse_question
+from planner.services.error_envelope import envelope
+from planner.services.json_input import MAX_BODY_BYTES, read_object, read_question
+from planner.services.plan_json import encode, plain
+from planner.services.simulation import RequestTimes, simulate_plan
+from planner.services.trace_files import Trace, read_trace
+from planner.services.trace_rows import TraceError
+
+EXIT_BAD_INPUT = 2
+REQUEST_COLUMNS = ("request_id", "arrival_s", "scheduled_s", "first_token_s", "last_token_s", "replica")
+
+
+class Command(BaseCommand):
+    help = "Replays a request trace on the cluster of a plan, in this process."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "trace", metavar="TRACE", help="CSV (own, Azure or BurstGPT form) or Mooncake JSON lines; .gz"
+        )
+        parser.add_argument("--plan", required=True, metavar="FILE.json", help="the question of `plan inference`")
+        parser.add_argument("--out", required=True, metavar="OUT.json", help="where the result goes; - prints it")
+        parser.add_argument("--requests", metavar="OUT.csv", help="also write one row a request")
+        parser.add_argument("--scenario", metavar="FILE.json", help="how to simulate: policy, option, limits ...")
+        parser.add_argument("--option", help="which of the plan's options: its id or place (default the first)")
+        parser.add_argument("--replicas", type=int, help="instead of the plan's number")
+        parser.add_argument("--seed", type=int, help="of everything random")
+
+    def handle(self, *args: Any, trace: str, plan: str, out: str, requests: str | None, **options: Any) -> None:
+        """Exit 0 and a summary line; 2 and the error envelope on standard error for bad input."""
+        try:
+            rows, document, times = self._simulate(trace, plan, requests is not None, options)
+            _write(Path(out), encode(plain(document), indent=1) + "\n", "out")
+            if requests is not None and times is not None:
+                _write_requests(Path(requests), rows, times)
+        except InvalidQuestion as invalid:
+            self.stderr.write(encode(envelope(invalid.errors), indent=2), self.style.NOTICE)
+            sys.exit(EXIT_BAD_INPUT)
+        self.stdout.write(
+            "{requests:,} requests, {duration_s:,.0f} s simulated in {wall_s:.3f} s: "
+            "{simulated_requests_per_wall_s:,.0f} simulated requests a wall second.".format(**document)
+        )
+
+    def _simulate(
+        self, trace: str, plan: str, keep: bool, options: Mapping[str, Any]
+    ) -> tuple[Trace, dict[str, Any], RequestTimes | None]:
+        settings = _settings(options)
+        question = _question(_read(plan, "plan"))
+        rows = _trace(trace)
+        simulation = simulate_plan(question, rows, settings, keep_requests=keep)
+        return rows, simulation.document, simulation.requests
+
+
+def _question(data: bytes) -> dict[str, Any]:
+    """The question, given as such or inside the plan it led to."""
+    asked = read_object(data).get("question")
+    if not isinstance(asked, dict):
+        return read_question(InferenceQuestion, data)
+    parse_question(InferenceQuestion, asked)
+    return asked
+
+
+def _settings(options: Mapping[str, Any]) -> SimulationQuestion:
+    given: dict[str, Any] = {}
+    if options["scenario"]:
+        given = read_question(SimulationQuestion, _read(options["scenario"], "scenario"))
+    given |= {name: options[name] for name in ("option", "replicas", "seed") if options[name] is not None}
+    return parse_question(SimulationQuestion, given)
+
+
+def _trace(path: str) -> Trace:
+    try:
+        return read_trace(Path(path))
+    except TraceError as error:
+        fault = FieldError(
+            field="trace", value=error.value, message=str(error), allowed=error.allowed, code="invalid_trace"
+        )
+        raise InvalidQuestion([fault]) from error
+
+
+def _read(file: str, field: str) -> bytes:
+    try:
+        with Path(file).open("rb") as stream:
+            return stream.read(MAX_BODY_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise _unusable_file(field, file, "read", error) from error
+
+
+def _write(path: Path, text: str, field: str) -> None:
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _unusable_file(field, str(path), "write", error) from error
+
+
+def _unusable_file(field: str, file: str, verb: str, error: Exception) -> InvalidQuestion:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    fault = FieldError(
+        field=field, value=file, message=f"Can't {verb} the file: {reason}.", allowed=f"a file to {verb}"
+    )
+    return InvalidQuestion([fault])
+
+
+def _write_requests(path: Path, trace: Trace, times: RequestTimes) -> None:
+    columns = trace.columns
+    names = columns.names if columns.names is not None else range(len(trace))
+    arrivals = columns.arrival_s + trace.origin_s
+    try:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(REQUEST_COLUMNS)
+            for name, arrival_s, *reached, replica in zip(
+                names, arrivals, times.scheduled_s, times.first_token_s, times.last_token_s, times.replica, strict=True
+            ):
+                writer.writerow((name, f"{arrival_s:.6f}", *map(_time, reached), replica if replica >= 0 else ""))
+    except OSError as error:
+        raise _unusable_file("requests", str(path), "write", error) from error
+
+
+def _time(seconds: float) -> str:
+    return "" if math.isnan(seconds) else f"{seconds:.6f}"

@@ -1,0 +1,159 @@
+"""A simulation's outcome as JSON values: latencies, goodput, cost, and timelines cut to what a chart can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from planner.engine.cost import CENT, PER_MILLION, quantize, usd_per_million_tokens
+from planner.engine.simulate.layout import Array
+from planner.engine.simulate.results import STATISTICS, Distribution, Outcome
+from planner.engine.units import SECONDS_PER_HOUR
+
+HEAT_COLUMNS: Final = 120
+"""Columns of the heat maps; timelines keep every bin (at most 480)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What a run is billed."""
+
+    usd_per_unit_hour: Decimal
+    """One rented unit: a node, or the nodes of a replica that spans several."""
+    unit_hours: float
+
+    @property
+    def usd(self) -> Decimal:
+        """The bill, exact."""
+        return self.usd_per_unit_hour * Decimal(repr(self.unit_hours))
+
+
+def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[str, float | None]) -> dict[str, Any]:
+    """Everything a run says, as plain JSON values; what isn't known is null."""
+    done = outcome.left["done"]
+    span_s = outcome.duration_s
+    dropped = {name: count for name, count in outcome.left.items() if name != "done"}
+    return {
+        "requests": outcome.requests,
+        "completed": done,
+        "dropped": sum(dropped.values()),
+        "dropped_by_reason": dropped,
+        "duration_s": span_s,
+        "wall_s": wall_s,
+        "simulated_requests_per_wall_s": outcome.requests / wall_s if wall_s > 0 else None,
+        "throughput": {
+            "requests_s": _rate(done, span_s),
+            "input_tok_s": _rate(outcome.input_tokens, span_s),
+            "output_tok_s": _rate(outcome.output_tokens, span_s),
+        },
+        "ttft_ms": _latency(outcome.ttft),
+        "tpot_ms": _latency(outcome.tpot),
+        "e2e_ms": _latency(outcome.e2e),
+        "goodput": {
+            "requests_s": _rate(outcome.good, span_s),
+            "share": outcome.good / outcome.requests if outcome.requests else None,
+            "ttft_limit_ms": limits_ms["ttft"],
+            "tpot_limit_ms": limits_ms["tpot"],
+        },
+        "input_tokens": outcome.input_tokens,
+        "output_tokens": outcome.output_tokens,
+        "cached_input_tokens": outcome.cached_input_tokens,
+        "preemptions": outcome.preemptions,
+        "retries": outcome.retries,
+        "iterations": outcome.iterations,
+        "utilization": _share(float(outcome.busy_s.sum()), span_s * len(outcome.busy_s)),
+        "gpu_hours": outcome.gpu_hours,
+        **_money(outcome, costs),
+        "timeline": _timeline(outcome),
+    }
+
+
+def _rate(amount: float, seconds: float) -> float | None:
+    return amount / seconds if seconds > 0 else None
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 else None
+
+
+def _latency(latency: Distribution) -> dict[str, float | None]:
+    values = {"mean": latency.mean_s} | {name: latency.quantile_s(share) for name, share in STATISTICS.items()}
+    return {name: _ms(value) for name, value in values.items()}
+
+
+def _ms(value_s: float) -> float | None:
+    return None if math.isnan(value_s) else value_s * 1e3
+
+
+def _money(outcome: Outcome, costs: Costs) -> dict[str, Decimal | None]:
+    """The bill, and what it comes to per million tokens: shared by the time prompts and answers took."""
+    busy_s, prefill_s = float(outcome.busy_s.sum()), float(outcome.prefill_s.sum())
+    input_share = _share(prefill_s, busy_s)
+    return {
+        "cost_usd": quantize(costs.usd, CENT),
+        "usd_per_million_input_tokens": _per_million(costs.usd, input_share, outcome.input_tokens),
+        "usd_per_million_output_tokens": _per_million(
+            costs.usd, None if input_share is None else 1.0 - input_share, outcome.output_tokens
+        ),
+        "usd_per_million_tokens": _per_million(costs.usd, 1.0, outcome.input_tokens + outcome.output_tokens),
+    }
+
+
+def _per_million(usd: Decimal, share: float | None, tokens: int) -> Decimal | None:
+    if share is None or tokens == 0:
+        return None
+    return quantize(usd_per_million_tokens(usd * Decimal(repr(share)), tokens / SECONDS_PER_HOUR), PER_MILLION)
+
+
+def _timeline(outcome: Outcome) -> dict[str, Any]:
+    timeline, samples = outcome.timeline, outcome.samples
+    return {
+        "requests": {
+            "bin_s": timeline.bin_s,
+            "arrived": timeline.arrived.tolist(),
+            "completed": timeline.done.tolist(),
+            "dropped": timeline.lost.tolist(),
+            "input_tokens": timeline.input_tokens.tolist(),
+            "output_tokens": timeline.output_tokens.tolist(),
+            "ttft_ms": {name: _numbers(values * 1e3) for name, values in timeline.ttft_s.items()},
+            "tpot_ms": {name: _numbers(values * 1e3) for name, values in timeline.tpot_s.items()},
+        },
+        "replicas": {
+            "bin_s": samples.bin_s,
+            "ready": _numbers(samples.ready),
+            "ready_min": _numbers(samples.ready_min),
+            "billed": _numbers(samples.billed),
+        },
+        "queue": {
+            "bin_s": samples.bin_s,
+            "waiting": _numbers(samples.waiting),
+            "waiting_max": _numbers(samples.waiting_max),
+            "running": _numbers(samples.running),
+            "running_max": _numbers(samples.running_max),
+        },
+        "kv": {"bin_s": samples.bin_s, "used": _numbers(samples.kv), "used_max": _numbers(samples.kv_max)},
+        "heat": _heat(outcome),
+    }
+
+
+def _heat(outcome: Outcome) -> dict[str, Any]:
+    """KV use and queue by replica, bins merged to at most ``HEAT_COLUMNS`` (the highest of each)."""
+    samples = outcome.samples
+    bins = len(samples.heat_kv)
+    together = max(1, -(-bins // HEAT_COLUMNS))
+    return {
+        "bin_s": samples.bin_s * together,
+        "kv": [[round(float(value), 4) for value in row] for row in _highest(samples.heat_kv, together)],
+        "waiting": [[float(value) for value in row] for row in _highest(samples.heat_waiting, together)],
+    }
+
+
+def _highest(rows: Array, together: int) -> list[Array]:
+    return [rows[start : start + together].max(axis=0) for start in range(0, len(rows), together)]
+
+
+def _numbers(values: Array) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]

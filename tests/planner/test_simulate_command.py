@@ -1,0 +1,138 @@
+"""``manage.py simulate``: the contract's shapes, and errors that name what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+pytestmark = pytest.mark.usefixtures("catalog")
+
+QUESTION = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "requests_per_second": 1,
+    "accelerators": ["h100-sxm"],
+    "ttft_ms": 1000,
+    "tpot_ms": 50,
+}
+TRACE = "arrival_s,input_tokens,output_tokens\n" + "".join(f"{10 + i / 4},{500 + i},{50}\n" for i in range(120))
+Files = Callable[..., list[str]]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Write trace and plan; the command's arguments."""
+
+    def write(trace: str = TRACE, plan: object = QUESTION) -> list[str]:
+        (tmp_path / "trace.csv").write_text(trace, encoding="utf-8")
+        (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        return [
+            str(tmp_path / "trace.csv"),
+            "--plan",
+            str(tmp_path / "plan.json"),
+            "--out",
+            str(tmp_path / "out.json"),
+            "--requests",
+            str(tmp_path / "out.csv"),
+        ]
+
+    return write
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("simulate", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def refused(*arguments: str) -> dict[str, Any]:
+    errors = io.StringIO()
+    with pytest.raises(SystemExit) as stopped:
+        call_command("simulate", *arguments, stderr=errors)
+    assert stopped.value.code == 2
+    (error,) = json.loads(errors.getvalue())["errors"]
+    assert isinstance(error, dict)
+    return error
+
+
+def test_result_and_requests(files: Files, tmp_path: Path) -> None:
+    said = run(*files())
+    assert "simulated requests a wall second" in said
+    result = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert (result["requests"], result["completed"], result["dropped"]) == (120, 120, 0)
+    for latency in ("ttft_ms", "tpot_ms", "e2e_ms"):
+        assert set(result[latency]) == {"mean", "p50", "p90", "p95", "p99"}
+    assert result["goodput"]["share"] == 1.0
+    assert {"requests", "replicas", "queue", "kv", "heat"} == set(result["timeline"])
+    assert sum(result["timeline"]["requests"]["completed"]) == 120
+    with (tmp_path / "out.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["request_id", "arrival_s", "scheduled_s", "first_token_s", "last_token_s", "replica"]
+    assert [int(row["request_id"]) for row in rows] == list(range(120))
+    assert float(rows[0]["arrival_s"]) == 10.0
+    ttft_ms = [1e3 * (float(row["first_token_s"]) - float(row["arrival_s"])) for row in rows]
+    assert result["ttft_ms"]["mean"] == pytest.approx(sum(ttft_ms) / 120, rel=1e-3)
+    tpot_ms = [1e3 * (float(row["last_token_s"]) - float(row["first_token_s"])) / 49 for row in rows]
+    assert result["tpot_ms"]["mean"] == pytest.approx(sum(tpot_ms) / 120, rel=1e-3)
+
+
+def test_cost_is_price_times_hours_times_nodes(files: Files, tmp_path: Path) -> None:
+    run(*files(), "--replicas", "3")
+    result = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    hours = result["duration_s"] / 3600
+    assert result["gpu_hours"] == pytest.approx(3 * hours, rel=1e-6)
+    money = [float(result[f"usd_per_million_{side}_tokens"]) for side in ("input", "output")]
+    tokens = [result["input_tokens"], result["output_tokens"]]
+    bill = sum(usd * count for usd, count in zip(money, tokens, strict=True)) / 1e6
+    assert bill == pytest.approx(float(result["cost_usd"]), abs=0.006)
+
+
+def test_same_seed_same_result(files: Files, tmp_path: Path) -> None:
+    documents = []
+    for _ in range(2):
+        run(*files(), "--seed", "5")
+        document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        documents.append({key: value for key, value in document.items() if "wall" not in key})
+    assert documents[0] == documents[1]
+
+
+def test_a_plan_is_as_good_as_its_question(files: Files, tmp_path: Path) -> None:
+    run(*files(plan={"question": QUESTION, "options": []}))
+    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["requests"] == 120
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"trace": "arrival_s,input_tokens,output_tokens\n1,2,x\n"}, "trace"),
+        ({"plan": {**QUESTION, "accelerators": ["abacus"]}}, "accelerators"),
+        ({"plan": {**QUESTION, "surprise": 1}}, "surprise"),
+        ({"plan": {**QUESTION, "budget_usd_per_month": 1}}, "plan"),
+    ],
+)
+def test_bad_input_names_its_field(files: Files, change: dict[str, Any], field: str) -> None:
+    error = refused(*files(**change))
+    assert error["attr"] == field
+    assert error["allowed"]
+
+
+def test_bad_trace_names_row_and_column(files: Files) -> None:
+    error = refused(*files(trace="arrival_s,input_tokens,output_tokens\n1,2,3\n2,-5,3\n"))
+    assert error["detail"] == "row 3, column input_tokens: Negative. (-5)"
+
+
+def test_no_such_option(files: Files) -> None:
+    error = refused(*files(), "--option", "9999")
+    assert error["attr"] == "option"
+
+
+def test_out_must_be_writable(files: Files, tmp_path: Path) -> None:
+    arguments = files()
+    arguments[4] = str(tmp_path / "nowhere" / "out.json")
+    assert refused(*arguments)["attr"] == "out"

@@ -1,0 +1,203 @@
+"""Traces from files: every form read, every fault named with its row and column."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planner.services.trace_files import MAX_LINE_BYTES, Trace, read_trace, read_trace_stream
+from planner.services.trace_rows import TraceError
+
+HEADER = b"arrival_s,input_tokens,output_tokens\n"
+PUBLIC_TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
+
+
+def read(data: bytes) -> Trace:
+    return read_trace_stream(io.BytesIO(data))
+
+
+def test_own_form_with_prefixes_and_ids() -> None:
+    trace = read(
+        b"request_id,arrival_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n"
+        b"a,5.0,100,10,chat-1,64\nb,5.5,200,1,,0\nc,7.25,300,2,chat-1,64\n"
+    )
+    columns = trace.columns
+    assert columns.arrival_s.tolist() == [0.0, 0.5, 2.25]
+    assert trace.origin_s == 5.0
+    assert columns.input_tokens.tolist() == [100, 200, 300]
+    assert columns.names is not None
+    assert columns.names.tolist() == ["a", "b", "c"]
+    assert columns.key is not None
+    assert columns.key[0] == columns.key[2] != -1
+    assert columns.key[1] == -1
+    assert trace.notes == ()
+
+
+def test_azure_form_counts_from_its_first_instant() -> None:
+    trace = read(
+        b"TIMESTAMP,ContextTokens,GeneratedTokens\n"
+        b"2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+    )
+    assert trace.columns.arrival_s == pytest.approx([0.0, 4.314579], abs=1e-6)
+    assert trace.origin_s == 0.0
+
+
+def test_azure_form_of_2024_has_an_offset_and_no_rounding_of_whole_seconds() -> None:
+    trace = read(
+        b"TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00+00:00,1,2\n2024-05-10 00:00:01.5+00:00,1,2\n"
+    )
+    assert trace.columns.arrival_s.tolist() == [0.0, 1.5]
+
+
+def test_mooncake_form() -> None:
+    trace = read(
+        b'{"timestamp": 0, "input_length": 1030, "output_length": 6, "hash_ids": [0, 1, 2]}\n'
+        b'{"timestamp": 3000, "input_length": 512, "output_length": 4, "hash_ids": [0]}\n'
+    )
+    assert trace.columns.arrival_s.tolist() == [0.0, 3.0]
+    assert trace.hash_tokens == 512
+    assert trace.columns.hashes is not None
+    assert trace.columns.hash_ids is not None
+    assert (trace.columns.hashes.tolist(), trace.columns.hash_ids.tolist()) == ([0, 3, 4], [0, 1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        HEADER + b"1,2,3\n2,3,4\n",
+        HEADER.replace(b"\n", b"\r\n") + b"1,2,3\r\n\r\n2,3,4\r\n",
+        b"\xef\xbb\xbf" + HEADER + b"1,2,3\n2,3,4",
+        HEADER.replace(b",", b";") + b"1;2;3\n2;3;4\n",
+        HEADER.upper() + b'"1","2","3"\n 2.0 , 3.0 , 4.0 \n',
+        b"Timestamp,Model,Request tokens,Response tokens\n1,ChatGPT,2,3\n2,GPT-4,3,4\n",
+        gzip.compress(HEADER + b"1,2,3\n2,3,4\n"),
+    ],
+    ids=["plain", "crlf and blank line", "byte order mark", "semicolons", "quoted", "BurstGPT", "gzip"],
+)
+def test_harmless_variants(data: bytes) -> None:
+    trace = read(data)
+    assert trace.columns.arrival_s.tolist() == [0.0, 1.0]
+    assert trace.columns.input_tokens.tolist() == [2, 3]
+    assert trace.columns.output_tokens.tolist() == [3, 4]
+    assert trace.notes == ()
+
+
+def test_disorder_is_sorted_and_said() -> None:
+    trace = read(HEADER + b"3,30,1\n1,10,1\n2,20,1\n")
+    assert trace.columns.input_tokens.tolist() == [10, 20, 30]
+    assert trace.notes == ("Rows were not in order of arrival (1 steps back in time); they were sorted.",)
+
+
+def test_disorder_takes_its_hashes_along() -> None:
+    trace = read(
+        b'{"timestamp": 5, "input_length": 1, "output_length": 1, "hash_ids": [7, 8]}\n'
+        b'{"timestamp": 1, "input_length": 2, "output_length": 1, "hash_ids": [9]}\n'
+    )
+    assert trace.columns.hashes is not None
+    assert trace.columns.hash_ids is not None
+    assert (trace.columns.hashes.tolist(), trace.columns.hash_ids.tolist()) == ([0, 1, 3], [9, 7, 8])
+
+
+def test_requests_without_an_answer_are_left_out_and_said() -> None:
+    trace = read(HEADER + b"1,2,0\n2,5,1\n")
+    assert trace.columns.input_tokens.tolist() == [5]
+    assert trace.notes == ("1 requests with 0 output tokens were left out.",)
+
+
+FAULTS: dict[str, tuple[bytes, int | None, str, str]] = {
+    "empty file": (b"", 1, "", "The file is empty."),
+    "header only": (HEADER, None, "", "The trace has no requests."),
+    "missing column": (
+        b"arrival_s,input_tokens\n1,2\n",
+        1,
+        "output_tokens",
+        "The header lacks output_tokens; it has arrival_s, input_tokens.",
+    ),
+    "short row": (HEADER + b"1,2,3\n1,2\n", 3, "", "2 values in a row of 3 columns."),
+    "long row": (HEADER + b"1,2,3,4\n", 2, "", "4 values in a row of 3 columns."),
+    "text": (HEADER + b"1,2,3\nsoon,2,3\n", 3, "arrival_s", "Not a number."),
+    "blank value": (HEADER + b"1,,3\n", 2, "input_tokens", "Empty."),
+    "nan": (HEADER + b"1,nan,3\n", 2, "input_tokens", "Not a finite number. (nan)"),
+    "nan time": (HEADER + b"nan,1,3\n", 2, "arrival_s", "Not a finite time. (nan)"),
+    "infinite": (HEADER + b"inf,2,3\n", 2, "arrival_s", "Not a finite time. (inf)"),
+    "negative time": (HEADER + b"-1,2,3\n", 2, "arrival_s", "Negative. (-1)"),
+    "negative tokens": (HEADER + b"1,2,-3\n", 2, "output_tokens", "Negative. (-3)"),
+    "no prompt": (HEADER + b"1,0,3\n", 2, "input_tokens", "A prompt of no tokens. (0)"),
+    "fraction": (HEADER + b"1,2.5,3\n", 2, "input_tokens", "Not a whole number. (2.5)"),
+    "huge": (HEADER + b"1,2,99999999999\n", 2, "output_tokens", "Out of range. (99999999999)"),
+    "blank lines are counted": (HEADER + b"1,2,3\n\n\n2,x,3\n", 5, "input_tokens", "Not a number."),
+    "UTF-16": (HEADER.decode().encode("utf-16"), 1, "", "The file is UTF-16."),
+    "Latin-1": (HEADER + b"1,2,3\n1,\xe9,3\n", 3, "", "Not UTF-8 text at byte 2 of the line."),
+    "open quote": (HEADER + b'1,"2,3\n', 2, "", "Not CSV: unexpected end of data."),
+    "no time": (b"TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n", 2, "TIMESTAMP", "Not a time."),
+    "month 13": (b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-01,1,2\n", 2, "TIMESTAMP", "Not a time."),
+    "gzip cut short": (
+        gzip.compress(HEADER + b"1,2,3\n" * 1000)[:-20],
+        None,
+        "",
+        "The gzip data is damaged: Compressed file ended before the end-of-stream marker was reached.",
+    ),
+    "one endless line": (
+        HEADER + b"1" * (MAX_LINE_BYTES + 10),
+        2,
+        "",
+        "The line is longer than 4 MiB.",
+    ),
+    "JSON key missing": (b'{"timestamp": 1}\n', 1, "input_length", "Missing."),
+    "JSON text for a number": (
+        b'{"timestamp": "1", "input_length": 1, "output_length": 1}',
+        1,
+        "timestamp",
+        "Not a number.",
+    ),
+    "JSON hashes": (
+        b'{"timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1, -2]}',
+        1,
+        "hash_ids",
+        "Not a list of whole numbers.",
+    ),
+    "JSON array": (b'{"timestamp": 1, "input_length": 1, "output_length": 1}\n[1]\n', 2, "", "Not a JSON object."),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_name_row_and_column(fault: str) -> None:
+    data, row, column, message = FAULTS[fault]
+    with pytest.raises(TraceError) as caught:
+        read(data)
+    assert (caught.value.row, caught.value.column, caught.value.message) == (row, column, message)
+    assert caught.value.allowed
+    for part in (f"row {row:,}" if row else "", f"column {column}" if column else ""):
+        assert part in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="Can't read the file"):
+        read_trace(tmp_path / "nowhere.csv")
+
+
+def test_batches_hold_every_request_once() -> None:
+    rows = b"".join(b"%d,%d,%d\n" % (i, i + 1, i + 2) for i in range(10))
+    batches = list(read(HEADER + rows).batches(size=4))
+    assert [batch.first_request for batch in batches] == [0, 4, 8]
+    assert np.concatenate([batch.input_tokens for batch in batches]).tolist() == list(range(1, 11))
+
+
+@pytest.mark.skipif(not PUBLIC_TRACES.exists(), reason="the public traces are not beside this checkout")
+@pytest.mark.parametrize(
+    ("name", "requests", "input_mean"),
+    [
+        ("AzureLLMInferenceTrace_code.csv", 8_819, 2_048),
+        ("AzureLLMInferenceTrace_conv.csv", 19_366, 1_155),
+        ("mooncake_synthetic_trace.jsonl", 3_993, 15_325),
+    ],
+)
+def test_public_traces(name: str, requests: int, input_mean: float) -> None:
+    trace = read_trace(PUBLIC_TRACES / name)
+    assert len(trace) == requests
+    assert np.mean(trace.columns.input_tokens) == pytest.approx(input_mean, abs=1)
+    assert trace.notes == ()
