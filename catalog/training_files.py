@@ -30,6 +30,7 @@ _PROFILE_FIELDS = (
     "persistent_grads",
     "sequence_parallel",
     "loss_parallel",
+    "low_precision_frozen_base",
     "keep_gathered",
     "default_sharding",
     "default_recompute",
@@ -65,7 +66,7 @@ def profiles_from(fitted: Mapping[str, Any]) -> TrainingProfiles:
         reference_year=fitted["reference_year"],
         year_range=(fitted["year_range"][0], fitted["year_range"][1]),
         finetune_document_tokens=fitted["finetune_document_tokens"],
-        natural_routing_imbalance=fitted["natural_routing_imbalance"],
+        reference_watts_per_tflop=fitted["reference_watts_per_tflop"],
         bands=_bands(fitted["bands"]),
         fitted_on=fitted["fitted_on"],
     )
@@ -76,13 +77,15 @@ def law_from(row: Mapping[str, Any]) -> ConstantLaw:
     return ConstantLaw(
         prior=row["prior"],
         log_shift=row.get("log_shift", 0.0),
-        effects=tuple(
-            Effect(attributes=tuple(effect["attributes"]), values=effect.get("values", {})) for effect in row["effects"]
-        ),
-        log_per_year=row.get("log_per_year", 0.0),
-        dated_kind=row["dated_kind"],
+        fixed=_effects(row["fixed"]),
+        effects=_effects(row["effects"]),
+        per_year=_effects(row["per_year"]),
         cap=row["cap"],
     )
+
+
+def _effects(rows: Sequence[Mapping[str, Any]]) -> tuple[Effect, ...]:
+    return tuple(Effect(attributes=tuple(row["attributes"]), values=row.get("values", {})) for row in rows)
 
 
 def _bands(rows: Sequence[Mapping[str, Any]]) -> ResidualBands:

@@ -11,7 +11,8 @@ from planner.engine.answers import Rejection
 from planner.engine.hardware import Accelerator
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
-from planner.engine.training.profile import Context, FrameworkProfile
+from planner.engine.training.power import power_share
+from planner.engine.training.profile import Context, FrameworkProfile, TrainingProfiles
 from planner.engine.training.recipe import PEAK_FORMAT
 from planner.engine.training.search import ClusterSize, NodeHardware
 from planner.engine.workload import TrainingQuestion
@@ -38,6 +39,7 @@ def training_clusters(
     question: TrainingQuestion,
     arch: ModelArch,
     framework: FrameworkProfile,
+    profiles: TrainingProfiles,
     today: date,
 ) -> Clusters:
     """Clusters to search; ``offers`` counts the offers of each used shape."""
@@ -58,7 +60,7 @@ def training_clusters(
             rejections.append(_wrong_count(shape, question, count))
             continue
         kept.append(row)
-        hardware.append(_hardware(shape, question, arch, framework, today))
+        hardware.append(_hardware(shape, question, arch, framework, profiles, today))
         sizes += found
     return Clusters(shapes=tuple(kept), hardware=tuple(hardware), sizes=tuple(sizes), rejections=tuple(rejections))
 
@@ -118,7 +120,12 @@ def _sizes(shape: Shape, question: TrainingQuestion, node: int) -> list[ClusterS
 
 
 def _hardware(
-    shape: Shape, question: TrainingQuestion, arch: ModelArch, framework: FrameworkProfile, today: date
+    shape: Shape,
+    question: TrainingQuestion,
+    arch: ModelArch,
+    framework: FrameworkProfile,
+    profiles: TrainingProfiles,
+    today: date,
 ) -> NodeHardware:
     accelerator = shape.accelerator
     per_node = int(shape.gpu_count)
@@ -130,6 +137,9 @@ def _hardware(
         gpus=per_node,
         peak_flops=peaks[PEAK_FORMAT[question.precision]],
         peak_flops_16bit=_sixteen_bit(accelerator),
+        power_share=power_share(
+            accelerator.generation, accelerator.tdp_w, _sixteen_bit(accelerator), profiles.reference_watts_per_tflop
+        ),
         memory_bytes=float(accelerator.memory_bytes),
         memory_bandwidth_bytes_s=accelerator.memory_bandwidth_bytes_s,
         link_bytes_s=accelerator.link_bytes_s if linked else pcie,

@@ -48,7 +48,9 @@ def plan_training(
     offer_rows = np.flatnonzero(selection.mask)
     used = np.unique(table.shape[offer_rows])
     offers_of = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(used))
-    clusters = training_clusters(table.shapes, used.tolist(), offers_of.tolist(), question, arch, run.framework, today)
+    clusters = training_clusters(
+        table.shapes, used.tolist(), offers_of.tolist(), question, arch, run.framework, profiles, today
+    )
     rejections: list[Rejection] = [*selection.rejections, *clusters.rejections]
     options: tuple[TrainingOption, ...] = ()
     found, tried = 0, 0

@@ -105,7 +105,7 @@ def describe_run(question: TrainingQuestion, arch: ModelArch, profiles: Training
         ),
         reliability=Reliability(),
         advice=tuple(_advice(question, batch * question.sequence_length, critical)),
-        assumptions=tuple(_assumptions(question, tokens, batch, critical, framework, profiles)),
+        assumptions=tuple(_assumptions(question, arch, tokens, batch, critical, framework, profiles)),
     )
 
 
@@ -172,6 +172,7 @@ def _advice(question: TrainingQuestion, batch_tokens: float, critical: float) ->
 
 def _assumptions(
     question: TrainingQuestion,
+    arch: ModelArch,
     tokens: float,
     batch: float,
     critical: float,
@@ -195,7 +196,8 @@ def _assumptions(
         )
     if question.finish_days is None:
         lines.append(f"Options longer than {LONGEST_DAYS:.0f} days are left out.")
-    lines.append("Experts receive equal shares of the tokens.")
+    if any(group.kind == "moe" for group in arch.ffn):
+        lines.append("Experts receive equal shares of the tokens; natural routing on real data takes longer.")
     lines.append("Goodput is the lesser of what was asked and what failures and checkpoints leave.")
     lines.append("Prices are list prices before tax, storage of data and checkpoints, and egress.")
     return lines

@@ -28,6 +28,8 @@ class TrainingCandidates:
     """Model chunks a pipeline stage holds (interleaved schedule); 1 is plain 1F1B."""
     context: Num
     expert: Num
+    expert_tensor: Num
+    """Ranks one expert is cut over; 1 keeps experts whole."""
     data: Num
     micro_batch: Num
     """Sequences."""
@@ -94,5 +96,9 @@ class TrainingRecipe:
     """1 where logits are cut over tensor-parallel ranks."""
     keep_gathered: Num
     """1 where zero3 keeps gathered weights from forward to backward."""
-    routing_imbalance: Num
-    """Busiest rank's tokens over the mean; 1 is forced balance."""
+    natural_routing: Num
+    """1 where the router decides on real data, 0 where experts get equal shares."""
+    mtp_modules: Num
+    """Multi-token-prediction modules trained beside the model: a layer and a head each."""
+    recompute_share: Num
+    """Share of a forward pass that selective recomputation repeats; NaN: the framework's usual."""

@@ -52,6 +52,10 @@ class StepConstants:
     moe_overhead_s: Num
     """Routing, synchronisation and launch gaps of one MoE layer, one pass."""
     step_overhead_s: Num
+    slowdown: Num
+    """Of everything in a micro-batch, by software release."""
+    natural_routing_cost: Num
+    """The same where experts get unequal shares of real data."""
     optimizer_traffic: Num
     """Bytes moved in the optimizer step, over the bytes of its states."""
     selective_share: Num

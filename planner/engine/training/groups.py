@@ -50,14 +50,15 @@ def expert_group(cand: TrainingCandidates) -> tuple[Num, Num]:
 def expert_data_group(cand: TrainingCandidates) -> tuple[Num, Num]:
     """(size, stride) of the group that shares an expert's weight."""
     per_stage = cand.gpus / cand.pipeline
-    return np.maximum(1.0, per_stage / cand.expert), cand.expert
+    ranks = cand.expert * cand.expert_tensor
+    return np.maximum(1.0, per_stage / ranks), ranks
 
 
 def local_params(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates) -> tuple[Num, Num]:
     """Trained (dense, routed-expert) parameters of one rank before sharding over data ranks."""
     matrices = np.where(np.greater(cand.pipeline, 1.0), 1.0, 2.0 - work.tied)
     dense = work.params_dense / (cand.tensor * cand.pipeline) + matrices * work.params_embedding / cand.tensor
-    experts = work.params_experts / (cand.expert * cand.pipeline)
+    experts = work.params_experts / (cand.expert * cand.expert_tensor * cand.pipeline)
     adapters = recipe.adapter_params / (cand.tensor * cand.pipeline)
     frozen = np.equal(recipe.frozen_base, 1.0)
     return np.where(frozen, adapters, dense), np.where(frozen, 0.0, experts)

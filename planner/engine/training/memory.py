@@ -74,7 +74,7 @@ def rank_states(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidate
     expert_size, _ = expert_data_group(cand)
     return States(
         dense=work.params_dense * stage / cand.tensor + matrices * work.params_embedding / cand.tensor,
-        experts=work.params_experts * stage / cand.expert,
+        experts=work.params_experts * stage / (cand.expert * cand.expert_tensor),
         dense_shards=np.minimum(cand.shard_group, size),
         expert_shards=expert_size,
         adapters=recipe.adapter_params * stage / cand.tensor,
@@ -170,7 +170,7 @@ def _gathered(
     states: States,
 ) -> Num:
     layers = np.maximum(1.0, work.layers)
-    one_layer = (work.params_dense / cand.tensor + work.params_experts / cand.expert) / layers
+    one_layer = (work.params_dense / cand.tensor + work.params_experts / (cand.expert * cand.expert_tensor)) / layers
     ends = work.params_embedding / cand.tensor
     some = constants.unsharded_layers * one_layer + ends
     kept = np.where(np.equal(recipe.keep_gathered, 1.0), states.dense + states.experts, 0.0)

@@ -35,6 +35,8 @@ class FrameworkProfile:
     persistent_grads: bool
     sequence_parallel: bool
     loss_parallel: bool
+    low_precision_frozen_base: bool
+    """A frozen base is kept only in the matrix-multiplication format (8 or 4 bit)."""
     keep_gathered: bool
     default_sharding: str
     default_recompute: str
@@ -65,14 +67,31 @@ class Context:
     """How memory is measured: allocated, reserved, device."""
     year: float
     """Software date."""
+    fusion: str = "fused"
+    """fused (compiled or hand-fused kernels) or eager."""
+    async_tensor: str = "no"
+    """yes where tensor-parallel communication is pipelined with its matrix multiplication."""
+
+    def release(self, year_range: tuple[float, float]) -> str:
+        """Quarter of the software date, kept within the measured years."""
+        year = min(max(self.year, year_range[0]), year_range[1])
+        return f"{int(year)}Q{int((year % 1) * 4) + 1}"
 
     def attributes(self) -> dict[str, str]:
         """What error bands go by."""
         return {"chip": self.generation, "engine": self.framework, "kind": self.kind, "format": self.precision}
 
-    def label(self, attributes: Sequence[str]) -> str:
+    def label(self, attributes: Sequence[str], year_range: tuple[float, float]) -> str:
         """Values of ``attributes`` joined by ``|``: the key of an effect."""
-        return "|".join(str(getattr(self, name)) for name in attributes)
+        return "|".join(self._attribute(name, year_range) for name in attributes)
+
+    def _attribute(self, name: str, year_range: tuple[float, float]) -> str:
+        if name == "release":
+            return self.release(year_range)
+        if name == "moe_release":
+            # Dense kernels barely move from release to release; expert kernels do.
+            return self.release(year_range) if self.kind == "moe" else "dense"
+        return str(getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,18 +108,21 @@ class ConstantLaw:
 
     prior: float
     log_shift: float
+    fixed: tuple[Effect, ...]
+    """Log-effects that are known, not fitted: measured peaks of plain matrix multiplications."""
     effects: tuple[Effect, ...]
-    log_per_year: float
-    dated_kind: str
-    """Kind the slope applies to; empty means every kind."""
+    per_year: tuple[Effect, ...]
+    """Log-effects of one year of software."""
     cap: float
 
     def value(self, context: Context, reference_year: float, year_range: tuple[float, float]) -> float:
         """The constant in ``context``."""
-        log = self.log_shift + sum(e.values.get(context.label(e.attributes), 0.0) for e in self.effects)
-        if self.log_per_year and self.dated_kind in ("", context.kind):
-            year = min(max(context.year, year_range[0]), year_range[1])
-            log += self.log_per_year * (year - reference_year)
+        log = self.log_shift
+        for effect in (*self.fixed, *self.effects):
+            log += effect.values.get(context.label(effect.attributes, year_range), 0.0)
+        years = min(max(context.year, year_range[0]), year_range[1]) - reference_year
+        for effect in self.per_year:
+            log += years * effect.values.get(context.label(effect.attributes, year_range), 0.0)
         return min(self.cap, self.prior * math.exp(log))
 
 
@@ -116,7 +138,8 @@ class TrainingProfiles:
     reference_year: float
     year_range: tuple[float, float]
     finetune_document_tokens: float
-    natural_routing_imbalance: float
+    reference_watts_per_tflop: Mapping[str, float]
+    """By generation: nominal power over 16-bit peak of the cards the constants were fitted on."""
     bands: ResidualBands
     """Of seconds a step, from held-out residuals."""
     fitted_on: str

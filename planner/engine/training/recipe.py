@@ -49,7 +49,9 @@ class RecipeSpec:
     year: float = 2026.5
     chunked_loss: bool = False
     dropout: bool = False
-    routing_imbalance: float = 1.0
+    natural_routing: bool = False
+    mtp_modules: int = 0
+    recompute_share: float | None = None
     sequence_parallel: bool | None = None
     """None: as the framework does."""
     flash_attention: bool | None = None
@@ -71,7 +73,7 @@ def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> Tr
         adapter_params=spec.lora_rank * widths if frozen else 0.0,
         low_precision=float(spec.precision in LOW_PRECISION),
         weight_bytes=weights,
-        base_weight_bytes=QLORA_BASE_BYTES if spec.method == "qlora" else 2.0,
+        base_weight_bytes=base_bytes(spec, framework),
         grad_bytes=grads if spec.grad_bytes is None else spec.grad_bytes,
         optimizer_bytes=states,
         grad_comm_bytes=2.0,
@@ -84,8 +86,17 @@ def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> Tr
         chunked_loss=float(spec.chunked_loss),
         loss_parallel=float(framework.loss_parallel),
         keep_gathered=float(framework.keep_gathered),
-        routing_imbalance=spec.routing_imbalance,
+        natural_routing=float(spec.natural_routing),
+        mtp_modules=float(spec.mtp_modules),
+        recompute_share=np.nan if spec.recompute_share is None else spec.recompute_share,
     )
+
+
+def base_bytes(spec: RecipeSpec, framework: FrameworkProfile) -> float:
+    """Bytes a parameter of a frozen base: NF4 for QLoRA, 8 bit where the framework keeps no 16-bit copy."""
+    if spec.method == "qlora":
+        return QLORA_BASE_BYTES
+    return 1.0 if framework.low_precision_frozen_base and spec.precision in LOW_PRECISION else 2.0
 
 
 def stack_recipes(recipes: Sequence[TrainingRecipe]) -> TrainingRecipe:

@@ -44,6 +44,7 @@ class NodeHardware:
     peak_flops: float
     """Of the recipe's format."""
     peak_flops_16bit: float
+    power_share: float
     memory_bytes: float
     memory_bandwidth_bytes_s: float
     link_bytes_s: float
@@ -207,10 +208,11 @@ def _candidates(
     return TrainingCandidates(
         **columns,
         gpus=gpus,
+        expert_tensor=np.ones_like(gpus),
         sharding=np.where(ranks > 1.0, SHARDING[name], 0.0),
         shard_group=inside if name == "hsdp" else ranks,
         recompute=np.zeros_like(gpus),
-        power_share=np.ones_like(gpus),
+        power_share=per_node("power_share"),
         peak_flops=per_node("peak_flops"),
         peak_flops_16bit=per_node("peak_flops_16bit"),
         memory_bandwidth_bytes_s=per_node("memory_bandwidth_bytes_s"),

@@ -114,15 +114,16 @@ def step_time(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates,
     # Backward: gradients by inputs and, unless the base is frozen, by weights.
     backward_gemms = 2.0 - recipe.frozen_base
     passes = 1.0 + backward_gemms
-    stage = _stage_share(work, cand)
-    head_share = _head_share(work, cand)
+    slow = constants.slowdown * np.where(np.equal(recipe.natural_routing, 1.0), constants.natural_routing_cost, 1.0)
+    blocks = np.where(np.greater(work.moe_layers, 0.0), work.moe_layers, np.maximum(work.layers, 1.0))
+    stage = slow * _stage_share(work, cand) * (1.0 + recipe.mtp_modules / blocks)
+    head_share = slow * _head_share(work, cand) * (1.0 + recipe.mtp_modules)
     gemm = stage * forward.gemm * passes + head_share * forward.head * passes
     attention = stage * forward.attention * (1.0 + BACKWARD_OF_ATTENTION)
     elementwise = stage * forward.elementwise * 3.0
     overhead = stage * forward.overhead * (1.0 + backward_gemms / 2.0)
-    again = np.where(
-        np.equal(cand.recompute, 2.0), 1.0, np.where(np.equal(cand.recompute, 1.0), constants.selective_share, 0.0)
-    )
+    selective = np.where(np.isnan(recipe.recompute_share), constants.selective_share, recipe.recompute_share)
+    again = np.where(np.equal(cand.recompute, 2.0), 1.0, np.where(np.equal(cand.recompute, 1.0), selective, 0.0))
     recompute = stage * forward.layers * again
     comm = _micro_batch_comm(work, recipe, cand, constants)
     fully = np.equal(cand.recompute, 2.0)
@@ -167,10 +168,10 @@ def _forward_pass(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandida
         + constants.gemm_n0 * tokens * (work.column_k + work.row_k / tensor)
         + constants.gemm_k0 * tokens * (work.column_n / tensor + work.row_n)
     )
-    expert_tokens = tokens / tensor * recipe.routing_imbalance
+    expert_tokens = tokens / tensor
     experts = (
         expert_tokens * work.active_expert_nk
-        + constants.expert_m0 * work.expert_nk / cand.expert
+        + constants.expert_m0 * work.expert_nk / (cand.expert * cand.expert_tensor)
         + expert_tokens * constants.expert_n0 * (work.active_expert_k + work.active_expert_n)
     )
     gemm = 2.0 * (dense + experts / constants.expert_efficiency) / flop_rate
@@ -220,7 +221,7 @@ def _elementwise(
     routed = 2.0 * work.routed_hidden / cand.tensor * constants.permute_traffic
     casts = recipe.low_precision * (
         (work.column_k + work.row_k / cand.tensor + work.active_expert_k / cand.tensor)
-        + (work.dense_nk / cand.tensor + work.expert_nk / cand.expert) / tokens
+        + (work.dense_nk / cand.tensor + work.expert_nk / (cand.expert * cand.expert_tensor)) / tokens
     )
     elements = constants.elementwise_traffic * (residual + inner) + routed
     moved = tokens * (BF16_BYTES * elements + constants.cast_traffic * casts)
@@ -299,7 +300,7 @@ def _all_to_all(
     domains = np.maximum(1.0, size / inside)
     leaves = 1.0 - 1.0 / domains
     top_k = np.maximum(work.top_k, 1.0)
-    per_copy = tokens / cand.tensor * work.routed_hidden / top_k * BF16_BYTES * recipe.routing_imbalance
+    per_copy = tokens / cand.tensor * work.routed_hidden / top_k * BF16_BYTES
     link_bytes = per_copy * top_k * (size - 1.0) / size
     network_bytes = per_copy * np.minimum(top_k, domains) * leaves
     congested = 1.0 + constants.network_congestion * np.log2(domains)

@@ -130,6 +130,7 @@ def row_reader(find_model: FindModel) -> RowReader:
         framework_facts={row["key"]: row for row in facts["frameworks"]},
         fallback_framework=facts["fallback"],
         model_aliases=facts["model_aliases"],
+        mtp_models=facts["mtp_models"],
     )
 
 

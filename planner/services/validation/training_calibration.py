@@ -56,9 +56,9 @@ def specs_from(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, LawSpec]:
         name: LawSpec(
             prior=row["prior"],
             spread=row["spread"],
+            fixed=tuple((tuple(known["attributes"]), known["values"]) for known in row["fixed"]),
             effects=tuple((tuple(effect["attributes"]), effect["spread"]) for effect in row["effects"]),
-            year_spread=row["year_spread"],
-            dated_kind=row["dated_kind"],
+            per_year=tuple((tuple(slope["attributes"]), slope["spread"]) for slope in row["per_year"]),
             cap=row["cap"],
         )
         for name, row in rows.items()

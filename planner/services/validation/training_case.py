@@ -46,6 +46,7 @@ class TrainingCase:
     virtual: float
     context: float
     expert: float
+    expert_tensor: float
     data: float
     sharding: str
     shard_group: float
@@ -55,6 +56,11 @@ class TrainingCase:
     flash_attention: bool | None
     chunked_loss: bool
     natural_routing: bool
+    mtp_modules: int
+    recompute_modules: str
+    """Module names that selective recomputation repeats, joined by +; blank: the framework's usual."""
+    fused: bool
+    async_tensor: bool
     dropout: bool
     grad_bytes: float | None
     lora_rank: int
@@ -72,7 +78,25 @@ def context_of(case: TrainingCase, profiles: TrainingProfiles) -> Context:
         kind="moe" if any(group.kind == "moe" for group in case.arch.ffn) else "dense",
         measure=case.memory_measure,
         year=case.year,
+        fusion="fused" if case.fused else "eager",
+        async_tensor="yes" if case.async_tensor else "no",
     )
+
+
+SMALL_MODULE_SHARE = {"core_attn": 0.08, "layernorm": 0.03, "moe_act": 0.03, "mla_up_proj": 0.05}
+"""Share of a forward pass that these modules take; MLPs and experts follow from their FLOPs."""
+
+
+def module_share(modules: str, work: ModelWork) -> float | None:
+    """Share of a forward pass that recomputing ``modules`` repeats; None where none are named."""
+    if not modules:
+        return None
+    names = modules.split("+")
+    matrices = float(np.asarray(work.dense_nk + work.active_expert_nk))
+    experts = float(np.asarray(work.active_expert_nk)) / matrices
+    mlp = float(np.asarray(work.ffn_width * work.hidden)) / matrices
+    shares = {**SMALL_MODULE_SHARE, "mlp": min(1.0, mlp), "moe": min(1.0, experts + mlp)}
+    return min(1.0, sum(shares.get(name, 0.0) for name in names))
 
 
 def case_recipe(case: TrainingCase, work: ModelWork, profiles: TrainingProfiles) -> TrainingRecipe:
@@ -88,7 +112,9 @@ def case_recipe(case: TrainingCase, work: ModelWork, profiles: TrainingProfiles)
         year=case.year,
         chunked_loss=case.chunked_loss,
         dropout=case.dropout,
-        routing_imbalance=profiles.natural_routing_imbalance if case.natural_routing else 1.0,
+        natural_routing=case.natural_routing,
+        mtp_modules=case.mtp_modules,
+        recompute_share=module_share(case.recompute_modules, work),
         sequence_parallel=case.sequence_parallel,
         flash_attention=case.flash_attention,
         grad_bytes=case.grad_bytes,
@@ -122,6 +148,7 @@ def stack_candidates(cases: Sequence[TrainingCase], recompute: Sequence[float]) 
         virtual=column("virtual"),
         context=column("context"),
         expert=column("expert"),
+        expert_tensor=column("expert_tensor"),
         data=column("data"),
         micro_batch=column("micro_batch"),
         sharding=np.array([SHARDING[case.sharding] for case in cases]),

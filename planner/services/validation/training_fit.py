@@ -30,10 +30,12 @@ class LawSpec:
 
     prior: float
     spread: float
+    fixed: tuple[tuple[tuple[str, ...], Mapping[str, float]], ...]
+    """(attributes, log-effects) that are known."""
     effects: tuple[tuple[tuple[str, ...], float], ...]
     """(attributes, spread) of each effect."""
-    year_spread: float
-    dated_kind: str
+    per_year: tuple[tuple[tuple[str, ...], float], ...]
+    """(attributes, spread) of each slope by software year."""
     cap: float
 
 
@@ -56,19 +58,27 @@ class _Design:
     ) -> None:
         self.specs = specs
         self.parameters: list[tuple[str, tuple[str, ...], str]] = []
-        """(constant, attributes, label); no attributes: the common shift; ("year",): the slope."""
+        """(constant, attributes, label); no attributes: the common shift; ("year", ...): a slope."""
         spreads: list[float] = []
         columns: dict[str, list[tuple[int, FloatArray]]] = {name: [] for name in specs}
+        self.offsets = {
+            name: np.array(
+                [sum(known.get(c.label(attributes, years), 0.0) for attributes, known in spec.fixed) for c in contexts]
+            )
+            for name, spec in specs.items()
+        }
         for name, spec in specs.items():
             self._add(name, (), "", spec.spread, np.ones(len(contexts)), spreads, columns)
             for attributes, spread in spec.effects:
-                labels = np.array([context.label(attributes) for context in contexts])
+                labels = np.array([context.label(attributes, years) for context in contexts])
                 for label in sorted(set(labels)):
                     self._add(name, attributes, label, spread, (labels == label) * 1.0, spreads, columns)
-            if spec.year_spread:
-                when = np.array([min(max(c.year, years[0]), years[1]) - reference for c in contexts])
-                applies = np.array([spec.dated_kind in ("", c.kind) for c in contexts])
-                self._add(name, ("year",), "", spec.year_spread, when * applies, spreads, columns)
+            when = np.array([min(max(c.year, years[0]), years[1]) - reference for c in contexts])
+            for attributes, spread in spec.per_year:
+                labels = np.array([context.label(attributes, years) for context in contexts])
+                for label in sorted(set(labels)):
+                    applies = when * (labels == label)
+                    self._add(name, ("year", *attributes), label, spread, applies, spreads, columns)
         self.spreads = np.array(spreads)
         self.columns = columns
 
@@ -89,7 +99,9 @@ class _Design:
     def constants(self, x: FloatArray) -> dict[str, FloatArray]:
         values = {}
         for name, spec in self.specs.items():
-            log = sum((x[index] * column for index, column in self.columns[name]), start=np.float64(0.0))
+            log = self.offsets[name]
+            for index, column in self.columns[name]:
+                log = log + x[index] * column
             values[name] = np.minimum(spec.cap, spec.prior * np.exp(log))
         return values
 
@@ -162,9 +174,9 @@ def _laws(design: _Design, x: FloatArray) -> dict[str, ConstantLaw]:
         name: ConstantLaw(
             prior=spec.prior,
             log_shift=0.0,
+            fixed=tuple(Effect(attributes=attributes, values=known) for attributes, known in spec.fixed),
             effects=tuple(Effect(attributes=attributes, values={}) for attributes, _ in spec.effects),
-            log_per_year=0.0,
-            dated_kind=spec.dated_kind,
+            per_year=tuple(Effect(attributes=attributes, values={}) for attributes, _ in spec.per_year),
             cap=spec.cap,
         )
         for name, spec in design.specs.items()
@@ -174,14 +186,13 @@ def _laws(design: _Design, x: FloatArray) -> dict[str, ConstantLaw]:
         rounded = round(float(value), 4)
         if not attributes:
             found[name] = replace(found[name], log_shift=rounded)
-        elif attributes == ("year",):
-            found[name] = replace(found[name], log_per_year=rounded)
         elif abs(rounded) >= 5e-4:
             values[name].setdefault(attributes, {})[label] = rounded
     return {
         name: replace(
             law,
             effects=tuple(replace(e, values=values[name].get(e.attributes, {})) for e in law.effects),
+            per_year=tuple(replace(e, values=values[name].get(("year", *e.attributes), {})) for e in law.per_year),
         )
         for name, law in found.items()
     }

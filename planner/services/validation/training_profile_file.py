@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from planner.engine.confidence import ResidualBands
-from planner.engine.training.profile import ConstantLaw, TrainingProfiles
+from planner.engine.training.profile import ConstantLaw, Effect, TrainingProfiles
 
 
 def with_values(raw: Mapping[str, Any], profiles: TrainingProfiles) -> dict[str, Any]:
@@ -28,16 +28,17 @@ def write_profile_file(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _law(row: Mapping[str, Any], law: ConstantLaw) -> dict[str, Any]:
-    by_attributes = {effect.attributes: effect.values for effect in law.effects}
     return {
         **row,
         "log_shift": law.log_shift,
-        "log_per_year": law.log_per_year,
-        "effects": [
-            {**effect, "values": dict(sorted(by_attributes[tuple(effect["attributes"])].items()))}
-            for effect in row["effects"]
-        ],
+        "effects": _effects(row["effects"], law.effects),
+        "per_year": _effects(row["per_year"], law.per_year),
     }
+
+
+def _effects(rows: Sequence[Mapping[str, Any]], found: Sequence[Effect]) -> list[dict[str, Any]]:
+    values = {effect.attributes: effect.values for effect in found}
+    return [{**row, "values": dict(sorted(values[tuple(row["attributes"])].items()))} for row in rows]
 
 
 def _bands(bands: ResidualBands) -> list[dict[str, Any]]:

@@ -14,8 +14,9 @@ from typing import TypeVar
 from planner.engine.hardware import Accelerator
 from planner.engine.model_arch import AttentionGroup, FfnGroup, ModelArch
 from planner.engine.param_count import count_parameters
+from planner.engine.training.power import power_share
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
-from planner.services.validation.training_case import RACK_SCALE_DOMAIN, TrainingCase
+from planner.services.validation.training_case import RACK_SCALE_DOMAIN, TrainingCase, sixteen_bit_peak
 
 Row = Mapping[str, str]
 FindModel = Callable[[str], ModelArch | None]
@@ -26,6 +27,8 @@ NETWORK_DEFAULT_BYTES_S = {"Ampere": 25e9, "Ada": 12.5e9}
 """One GPU's share where a source doesn't state it: the reference designs of that generation."""
 NETWORK_REFERENCE_BYTES_S = 50e9
 DEFAULT_SEQUENCE = 4096
+POWER_LIMITED = 0.75
+"""Of nominal power, where a source says limited but not how far."""
 MARKETING_GB_TO_BYTES = 1.069e9
 """Driver-visible bytes of a marketing GB on HBM cards (81,559 MiB for 80 GB)."""
 
@@ -50,6 +53,8 @@ class RowReader:
     framework_facts: Mapping[str, Mapping[str, object]]
     fallback_framework: str
     model_aliases: Mapping[str, str]
+    mtp_models: Mapping[str, int]
+    """Models that are trained with multi-token-prediction modules."""
 
     def read(self, row: Row) -> TrainingCase:
         """The case of one row; raises ``UnreadableRow``."""
@@ -88,6 +93,10 @@ class RowReader:
             flash_attention=None,
             chunked_loss="chunked" in notes or ("cumulative ladder" in notes and row.get("recompute") == "full"),
             natural_routing="natural routing" in notes,
+            mtp_modules=_mtp_modules(notes, self.mtp_models, row["model"]),
+            recompute_modules=_recompute_modules(notes),
+            fused=_is_fused(notes, bool(facts["compiled"])),
+            async_tensor=bool(re.search(r"async ?tp", notes)),
             dropout=year < self.profiles.frameworks[framework.key].flash_attention_since,
             grad_bytes=_grad_bytes(framework.key, precision),
             lora_rank=16,
@@ -116,9 +125,10 @@ class RowReader:
             raise UnreadableRow(f"gpu {text!r} is not in the catalog.")
         memory = re.search(r"(\d+)\s*GB", variant)
         watts = re.search(r"(\d+)\s*W\b", variant)
-        limited = "power-limited" in variant
-        power = float(watts[1]) / found.tdp_w if watts and found.tdp_w else (0.75 if limited else 1.0)
-        return found, float(memory[1]) * MARKETING_GB_TO_BYTES if memory else found.memory_bytes, min(1.0, power)
+        limit = float(watts[1]) if watts else (found.tdp_w or 0.0) * (POWER_LIMITED if "limited" in variant else 1.0)
+        reference = self.profiles.reference_watts_per_tflop
+        share = power_share(found.generation, limit, sixteen_bit_peak(found), reference)
+        return found, float(memory[1]) * MARKETING_GB_TO_BYTES if memory else found.memory_bytes, share
 
     def _framework(self, row: Row, assumed: list[str]) -> FrameworkProfile:
         text = row.get("framework", "")
@@ -208,10 +218,37 @@ def _layout(row: Row, arch: ModelArch, framework: FrameworkProfile, assumed: lis
         "virtual": max(1.0, virtual),
         "context": context,
         "expert": expert,
+        "expert_tensor": _expert_tensor(row),
         "data": data,
         "micro_batch": micro,
         "global_batch": max(batch, micro * data),
     }
+
+
+def _expert_tensor(row: Row) -> float:
+    stated = re.search(r"ETP=(\d+)", row.get("notes", ""))
+    return float(stated[1]) if stated else 1.0
+
+
+def _mtp_modules(notes: str, models: Mapping[str, int], model: str) -> int:
+    stated = re.search(r"\bmtp-(\d)", notes)
+    if stated:
+        return int(stated[1])
+    return 1 if "w/ mtp" in notes else models.get(model, 0)
+
+
+def _recompute_modules(notes: str) -> str:
+    """Modules named after ``recompute modules``, or before ``recompute``: ``moe_act+layernorm``."""
+    stated = re.search(r"recompute modules:? \[?([a-z_+, ]+)", notes) or re.search(r"([a-z_+]+) recompute\b", notes)
+    known = {"mlp", "moe", "core_attn", "layernorm", "moe_act", "mla_up_proj"}
+    found = [name for name in re.split(r"[+, ]+", stated[1]) if name in known] if stated else []
+    return "+".join(found)
+
+
+def _is_fused(notes: str, default: bool) -> bool:
+    if re.search(r"\beager\b|compile off|baseline|\+ packed dataset", notes):
+        return False
+    return default or "compile" in notes
 
 
 def most_chunks(layers: int, pipeline: int) -> float:

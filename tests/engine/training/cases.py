@@ -58,7 +58,9 @@ def recipe(**changes: Any) -> TrainingRecipe:
         "chunked_loss": 0.0,
         "loss_parallel": 1.0,
         "keep_gathered": 0.0,
-        "routing_imbalance": 1.0,
+        "natural_routing": 0.0,
+        "mtp_modules": 0.0,
+        "recompute_share": np.nan,
     }
     return TrainingRecipe(**(values | changes))
 
@@ -72,6 +74,7 @@ def layout(**changes: Any) -> TrainingCandidates:
         "virtual": 1.0,
         "context": 1.0,
         "expert": 1.0,
+        "expert_tensor": 1.0,
         "micro_batch": 1.0,
         "sharding": "none",
         "recompute": "none",
