@@ -3,6 +3,8 @@
 import os
 
 wsgi_app = "planner.wsgi"
+# Code and catalog are loaded once and shared by the forked workers.
+preload_app = True
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = int(os.environ.get("WEB_THREADS", "4"))

@@ -101,7 +101,7 @@ def test_starts_restarts_what_dies_and_stops_without_a_trace(site: Site) -> None
     assert site.status() == 200
 
     second = subprocess.run(
-        site.command(), cwd=ROOT, env=site.environment(), capture_output=True, text=True, timeout=60, check=False
+        site.command(), cwd=ROOT, env=site.environment(), capture_output=True, text=True, timeout=120, check=False
     )
     assert second.returncode == 1
     assert second.stdout == ""
@@ -112,7 +112,7 @@ def test_starts_restarts_what_dies_and_stops_without_a_trace(site: Site) -> None
     )
 
     os.kill(site.process.pid, signal.SIGINT)
-    assert site.process.wait(20) == 0
+    assert site.process.wait(60) == 0
     assert site.processes() == {}
     assert site.status() is None
 
