@@ -14,11 +14,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from frontend import numbers
 from frontend.answers.sweep import present_sweep
+from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
-from frontend.query import canonical_query, read_query
+from frontend.query import Asked, canonical_query, default_text, read_query
 from planner.engine.errors import InvalidQuestion
-from planner.engine.workload import InferenceQuestion
+from planner.engine.workload import InferenceQuestion, parse_question
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run
 from planner.services.runs import cancel_run, create_run
@@ -36,7 +37,7 @@ def start_sweep(request: HttpRequest) -> HttpResponse:
     try:
         if asked.errors:
             raise InvalidQuestion(asked.errors)
-        run = create_run(kind=SWEEP, params={"question": asked.raw}, owner=user)
+        run = create_run(kind=SWEEP, params={"question": _typed(asked)}, owner=user)
     except InvalidQuestion as invalid:
         lines = [
             f"{error.field.removeprefix('question.')}: {error_text(error)} {allowed_text(error)}"
@@ -64,6 +65,26 @@ def cancel(request: HttpRequest, uuid: UUID) -> HttpResponse:
     return HttpResponseRedirect(reverse("run", args=[uuid]))
 
 
+def _typed(asked: Asked) -> dict[str, Any]:
+    """The question as JSON has it: numbers as numbers, lists as lists, what was not given left out."""
+    question = parse_question(InferenceQuestion, asked.raw)
+    values = {name: getattr(question, name) for name in asked.raw}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _as_given(question: Any) -> dict[str, str]:
+    """A stored question as a person would type it."""
+    if not isinstance(question, dict):
+        return {}
+    given = {}
+    for name, value in question.items():
+        if isinstance(value, dict):
+            given[name] = pack_config(value)
+        else:
+            given[name] = default_text(tuple(value) if isinstance(value, list) else value)
+    return given
+
+
 def _find(request: HttpRequest, uuid: UUID) -> Run:
     run = find_run(uuid=uuid, user=request.user)
     if run is None:
@@ -72,8 +93,7 @@ def _find(request: HttpRequest, uuid: UUID) -> Run:
 
 
 def _context(run: Run) -> dict[str, Any]:
-    question = run.params.get("question", {}) if isinstance(run.params, dict) else {}
-    given = {name: str(value) for name, value in question.items() if isinstance(value, str | int | float)}
+    given = _as_given(run.params.get("question"))
     result = run.result if run.kind == SWEEP and run.status == RunStatus.SUCCEEDED else None
     return {
         "nav": "",

@@ -39,7 +39,7 @@ def page(client: Client, run: Run) -> str:
 
 def test_the_result_page_starts_a_sweep_of_its_own_question(client: Client, run: Run) -> None:
     assert run.kind == "plan_sweep"
-    assert run.params["question"] == {"model": "Llama 3.1 70B", "requests_per_second": "10", "ttft_ms": "2000"}
+    assert run.params["question"] == {"model": "Llama 3.1 70B", "requests_per_second": 10.0, "ttft_ms": 2000.0}
     text = page(client, run)
     assert "Queued" in text
     assert 'hx-trigger="every 1s"' in text
