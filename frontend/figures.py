@@ -28,7 +28,7 @@ TOKENS = {
 }
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon")
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
-TICK_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), tuple(1 + n / 4 for n in range(36)))
+TICK_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,18 +138,22 @@ def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: A
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round values between two bounds of a log axis, four or more where steps allow.
+    """Round values between two bounds of a log axis: steps of a decade, or even ones where a decade is too coarse.
 
     >>> ticks(90, 1200)
     [100, 200, 500, 1000]
+    >>> [round(tick, 6) for tick in ticks(0.6, 1.4)]
+    [0.6, 0.8, 1.0, 1.2, 1.4]
     """
-    found: list[float] = []
+    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
     for steps in TICK_STEPS:
-        decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
         found = [step * 10**decade for decade in decades for step in steps if low <= step * 10**decade <= high]
         if len(found) >= 4:
-            return found if len(found) <= 8 else found[:: math.ceil(len(found) / 8)]
-    return found or [low, high]
+            return found[:: math.ceil(len(found) / 8)]
+    unit = 10 ** math.floor(math.log10(max(high - low, low * 1e-6)))
+    step = next((size * unit for size in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (size * unit) <= 6), unit)
+    first = math.ceil(low / step - 1e-9)
+    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)] or [low, high]
 
 
 def legend(points: Sequence[Point], rest_name: str) -> list[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TypeVar
@@ -48,10 +49,14 @@ def cluster_name(cluster: Cluster) -> str:
 
 def place(cluster: Cluster) -> str:
     """Provider and region; where the seller states no region, the country, or that none is stated."""
-    region = cluster.region
+    return place_of(cluster.provider, cluster.region, cluster.country)
+
+
+def place_of(provider: str, region: str, country: str = "") -> str:
+    """A star in a region's code is what sellers have that name none."""
     if "*" in region or not region:
-        region = words.country(cluster.country) or _("region not stated")
-    return f"{words.provider(cluster.provider)}, {region}"
+        region = words.country(country) or _("region not stated")
+    return f"{words.provider(provider)}, {region}"
 
 
 def short_name(cluster: Cluster) -> str:
@@ -60,7 +65,16 @@ def short_name(cluster: Cluster) -> str:
 
 
 def accelerator(cluster: Cluster) -> str:
-    return " ".join(cluster.accelerator_name.split(" (")[0].split())
+    return without_remark(cluster.accelerator_name)
+
+
+def without_remark(name: str) -> str:
+    """A name up to its remark in brackets.
+
+    >>> without_remark("B200 SXM (HGX) 180GB")
+    'B200 SXM 180GB'
+    """
+    return " ".join(re.sub(r"\([^)]*\)", " ", name).split())
 
 
 def layout_text(layout: Layout) -> str:

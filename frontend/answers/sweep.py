@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from frontend import figures, numbers, words
+from frontend.answers import parts
 from frontend.answers.shown import Cell, Chart, Column
 
 Point = Mapping[str, Any]
@@ -138,5 +139,5 @@ def _cluster(point: Point) -> str:
     if not best:
         return str(point.get("reason") or _("Nothing fits"))
     nodes = ngettext("%(n)s node", "%(n)s nodes", best["nodes"]) % {"n": numbers.fixed(best["nodes"])}
-    gpus = f"{numbers.rounded(float(best['gpus_billed']))}× {best['accelerator_name']}"
-    return f"{gpus} ({nodes}), {words.provider(best['provider'])}, {best['region']}"
+    gpus = f"{numbers.rounded(float(best['gpus_billed']))}× {parts.without_remark(best['accelerator_name'])}"
+    return f"{gpus} ({nodes}), {parts.place_of(best['provider'], best['region'])}"

@@ -19,6 +19,7 @@ from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
 from planner.engine.errors import InvalidQuestion
+from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run
@@ -85,6 +86,12 @@ def _as_given(question: Any) -> dict[str, str]:
     return given
 
 
+def _in_words(given: dict[str, str]) -> str:
+    known = specs(InferenceQuestion)
+    shown = [(known[name][0], value) for name, value in given.items() if name in known and name != "config"]
+    return " · ".join(f"{_(spec.label)} {value} {_(spec.unit) if spec.unit else ''}".strip() for spec, value in shown)
+
+
 def _find(request: HttpRequest, uuid: UUID) -> Run:
     run = find_run(uuid=uuid, user=request.user)
     if run is None:
@@ -99,7 +106,7 @@ def _context(run: Run) -> dict[str, Any]:
         "nav": "",
         "run": run,
         "title": _("Cost against load") if run.kind == SWEEP else run.kind,
-        "question": " · ".join(f"{name} {value}" for name, value in given.items() if name != "config"),
+        "question": _in_words(given),
         "percent": numbers.percent(run.progress),
         "elapsed": _elapsed(run),
         "remaining": _remaining(run),

@@ -8,12 +8,19 @@ from typing import Any
 
 import pytest
 
+from frontend import words
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.workload import InferenceQuestion, TrainingQuestion, parse_question
 from planner.services import planning
 from tests.factories import plan_factory, training_plan_factory
 
 QUESTION = "model=Llama+3.1+70B&requests_per_second=10&ttft_ms=2000"
+
+
+@pytest.fixture(autouse=True)
+def _names_of_this_database() -> None:
+    """Provider names are kept for a minute; each test has a catalog of its own, or none."""
+    words._provider_names.cache_clear()
 
 
 @pytest.fixture
