@@ -31,8 +31,7 @@ class ListKeyPagination(CursorPagination):
             cursor: Cursor | None = super().decode_cursor(request)
         except NotFound:
             raise InvalidQuestion([_bad_cursor(given)]) from None
-        # What decodes to no position would be the first page: a damaged cursor must not start over in silence.
-        if cursor is not None and (cursor.position is None or "\x00" in str(cursor.position)):
+        if cursor is not None and "\x00" in str(cursor.position):
             raise InvalidQuestion([_bad_cursor(given)])
         return cursor
 

@@ -1,0 +1,75 @@
+"""The technical annex: what is planned, and every term of the sums behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from planner.documents.snapshot import Fact, Plan
+from planner.documents.wording import Wording
+from planner.engine.answers import Term
+
+COUNTED_UNITS: Final = frozenset({"", "tokens", "nodes", "GPUs", "req/s"})
+HIDDEN_FACTS: Final = frozenset({"run_hours"})
+"""Read by the notes, shown elsewhere."""
+
+
+def annex(plan: Plan, words: Wording) -> dict[str, Any]:
+    """The annex's title, facts and one table a group of terms."""
+    return {
+        "title": words.say("annex.title"),
+        "intro": words.say(
+            "annex.intro",
+            catalog=plan.catalog_version,
+            engine=plan.engine_version,
+            date=words.day(plan.priced_on),
+            scenario=plan.scenario,
+            version=plan.version,
+        ),
+        "facts_title": words.say("annex.facts"),
+        "facts": [
+            [_fact_name(fact, words), _fact(fact, words)] for fact in plan.facts if fact.code not in HIDDEN_FACTS
+        ],
+        "working_title": words.say("annex.working"),
+        "working_note": words.say("annex.working.note"),
+        "columns": [words.say(f"annex.{name}") for name in ("term", "value", "formula")],
+        "groups": list(_groups(plan.working, words)),
+        "assumptions_title": words.say("annex.assumptions"),
+        "assumptions": list(plan.assumptions),
+    }
+
+
+def _groups(terms: tuple[Term, ...], words: Wording) -> Iterator[dict[str, Any]]:
+    members: dict[str, list[Term]] = {}
+    for term in terms:
+        members.setdefault(term.group, []).append(term)
+    for code, group in members.items():
+        yield {
+            "title": words.name("group", code),
+            "rows": [
+                [words.name("working", term.name), _with_unit(term.value, term.unit, words), term.formula]
+                for term in group
+            ],
+        }
+
+
+def _fact_name(fact: Fact, words: Wording) -> str:
+    # A percentile belongs to the name: "TTFT at p95".
+    return (
+        words.name("fact", fact.code).replace("{text}", fact.text)
+        if fact.number is not None
+        else words.name("fact", fact.code)
+    )
+
+
+def _fact(fact: Fact, words: Wording) -> str:
+    if fact.number is not None:
+        return _with_unit(fact.number, fact.unit, words)
+    if fact.code == "country":
+        return words.country(fact.text)
+    return words.name("purchase", fact.text) if fact.code == "purchase_option" else fact.text
+
+
+def _with_unit(value: float, unit: str, words: Wording) -> str:
+    number = words.rounded(value)
+    return f"{number}\u00a0{words.name('measure', unit)}" if unit else number

@@ -1,0 +1,115 @@
+"""Words, numbers and dates of a document in its language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from babel import Locale
+from babel.dates import format_date
+from babel.lists import format_list
+
+from planner.documents.snapshot import Statement
+from planner.engine.quote_math import Currency, plain_decimal
+
+WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
+LANGUAGES: Final = ("en", "id")
+MINUS: Final = "\u2212"
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def wording(language: str) -> Wording:
+    """The words of one language; raises ``ValueError`` for one that no document is written in."""
+    if language not in LANGUAGES:
+        raise ValueError(f"no words in {language!r}: {', '.join(LANGUAGES)}")
+    return Wording(language)
+
+
+class Wording:
+    """The words of one language by code, and how it writes numbers and dates."""
+
+    nothing: Final = "\u2013"
+    """In the place of an amount that a line does not have."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self._words: dict[str, str] = json.loads((WORDS_DIR / f"{language}.json").read_text(encoding="utf-8"))
+        self._locale = Locale.parse(language)
+        symbols = self._locale.number_symbols["latn"]
+        self._separators = {ord(","): str(symbols["group"]), ord("."): str(symbols["decimal"]), ord("-"): MINUS}
+
+    def say(self, code: str, **values: object) -> str:
+        """The words of ``code`` with its values put in; raises ``KeyError`` for an unknown code."""
+        return self._words[code].format_map({name: str(value) for name, value in values.items()})
+
+    def name(self, prefix: str, code: str) -> str:
+        """The name of a code of some kind; one without words is made readable."""
+        return self._words.get(f"{prefix}.{code}", code.replace("_", " "))
+
+    def statement(self, statement: Statement) -> str:
+        """A sentence: its own text, or that of its code."""
+        return statement.text or self.say(f"statement.{statement.code}", **statement.values)
+
+    def months(self, count: int) -> str:
+        """``12 months``."""
+        return self.say("months.one" if count == 1 else "months.other", n=count)
+
+    def fixed(self, value: Decimal | float, places: int) -> str:
+        """``value`` with that many decimals and the language's separators, rounded half up."""
+        step = Decimal(1).scaleb(-places)
+        exact = (value if isinstance(value, Decimal) else Decimal(repr(value))).quantize(step, ROUND_HALF_UP)
+        return f"{exact:,.{places}f}".translate(self._separators)
+
+    def exact(self, value: Decimal, least_places: int = 0) -> str:
+        """Every digit of ``value``, and at least so many decimals."""
+        short = plain_decimal(value)
+        return self.fixed(short, max(least_places, -int(short.as_tuple().exponent)))
+
+    def rounded(self, value: float, digits: int = 4) -> str:
+        """``value`` to so many significant digits, whole numbers without decimals."""
+        if value == 0:
+            return "0"
+        exact = Decimal(repr(value))
+        step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+        return self.exact(exact.quantize(step, ROUND_HALF_UP) if exact.adjusted() < digits else Decimal(round(exact)))
+
+    def percent(self, percent: Decimal) -> str:
+        """``11.5 %`` with a space that doesn't break."""
+        return f"{self.exact(percent)}\u00a0%"
+
+    def share(self, share: float) -> str:
+        """A fraction as a percentage with at most one decimal: ``0.084`` is ``8.4 %``."""
+        value = round(share * 100, 1)
+        if share and not value:
+            return f"< {self.exact(Decimal('0.1'))}\u00a0%"
+        return f"{self.exact(Decimal(repr(value)))}\u00a0%"
+
+    def amount(self, value: Decimal | None, currency: Currency) -> str:
+        """An amount without its currency; words where it isn't known."""
+        return self.say("unknown") if value is None else self.fixed(value, currency.minor_digits)
+
+    def money(self, value: Decimal | None, currency: Currency) -> str:
+        """An amount after its currency's code: ``IDR 1.234``."""
+        return self.say("unknown") if value is None else f"{currency.code}\u00a0{self.amount(value, currency)}"
+
+    def day(self, day: date) -> str:
+        """``29 November 2026``."""
+        return str(format_date(day, "d MMMM yyyy", locale=self._locale))
+
+    def country(self, code: str) -> str:
+        """A country's name."""
+        return str(self._locale.territories.get(code, code))
+
+    def currency(self, currency: Currency) -> str:
+        """``USD (US Dollar)``."""
+        name = self._locale.currencies.get(currency.code)
+        return f"{currency.code} ({name})" if name else currency.code
+
+    def listed(self, items: Sequence[str]) -> str:
+        """``a, b and c``."""
+        return str(format_list(list(items), locale=self._locale))

@@ -1,0 +1,76 @@
+"""Words and glyphs: both languages say everything, and the fonts have what is printed."""
+
+import json
+import string
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from fontTools.ttLib import TTFont
+
+from planner.documents import glyphs
+from planner.documents.snapshot import snapshot_from_json, snapshot_to_json
+from planner.documents.wording import LANGUAGES, WORDS_DIR, wording
+from planner.engine.quote_math import CATEGORIES, Currency
+from tests.planner.documents.quotes import quote
+
+
+def words_of(language: str) -> dict[str, str]:
+    words: dict[str, str] = json.loads((WORDS_DIR / f"{language}.json").read_text(encoding="utf-8"))
+    return words
+
+
+def test_every_language_says_the_same_things_with_the_same_values():
+    english, indonesian = (words_of(language) for language in LANGUAGES)
+    assert english.keys() == indonesian.keys()
+    for code, text in english.items():
+        assert places(text) == places(indonesian[code]), code
+
+
+def places(text: str) -> set[str | None]:
+    return {name for _text, name, _spec, _conversion in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_category_has_a_name(language):
+    assert all(f"category.{category}" in words_of(language) for category in CATEGORIES)
+
+
+def test_numbers_and_dates_by_language():
+    english, indonesian = wording("en"), wording("id")
+    assert english.fixed(Decimal("-1234567.5"), 2) == "\u22121,234,567.50"
+    assert indonesian.fixed(Decimal("1234567.5"), 2) == "1.234.567,50"
+    assert indonesian.money(Decimal(1500), Currency(code="IDR", minor_digits=0)) == "IDR\u00a01.500"
+    assert english.day(date(2026, 11, 29)) == "29 November 2026"
+    assert indonesian.day(date(2026, 12, 29)) == "29 Desember 2026"
+    assert english.share(0.0004) == "< 0.1\u00a0%"
+    assert english.rounded(70_553_706_496.0) == "70,553,706,496"
+    assert english.rounded(0.0312345) == "0.03123"
+
+
+def test_coverage_is_that_of_the_fonts():
+    folder = Path(glyphs.COVERAGE).parent
+    codes: set[int] = set()
+    for path in folder.glob("*.ttf"):
+        with TTFont(path) as font:
+            codes |= set(font.getBestCmap())
+    starts, ends = glyphs._ranges()
+    assert {code for start, end in zip(starts, ends, strict=True) for code in range(start, end + 1)} == codes
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_word_can_be_printed(language):
+    for text in words_of(language).values():
+        assert glyphs.printable(text).replace(glyphs.BREAK, "") == text
+
+
+def test_a_snapshot_reads_back_from_its_json():
+    snapshot = quote()
+    assert snapshot_from_json(json.loads(json.dumps(snapshot_to_json(snapshot)))) == snapshot
+
+
+@pytest.mark.parametrize("change", [{"schema": "other/1"}, {"lines": None}, {"months": None, "lines": [{}]}])
+def test_another_documents_json_is_refused(change):
+    with pytest.raises(ValueError, match=r"schema|not a quote"):
+        snapshot_from_json(snapshot_to_json(quote()) | change)
