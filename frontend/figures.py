@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Figure = dict[str, Any]
@@ -28,6 +28,8 @@ TOKENS = {
 }
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon")
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+LABEL_WIDTH, LABEL_HEIGHT, MOST_LABELS = 0.42, 0.065, 5
+"""Of a name in a chart as wide as half a laptop's screen, as shares of its axes."""
 TICK_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7))
 
 
@@ -40,8 +42,8 @@ class Point:
     label: str
     x: float
     y: float
-    is_front: bool
     hover: str
+    is_front: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,16 @@ def tradeoff(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str, rest_nam
         layout["shapes"] = [_limit_line(x.limit)]
         layout["annotations"].append(_limit_label(x))
     return {"data": traces, "layout": layout}
+
+
+def mark_front(points: Sequence[Point]) -> list[Point]:
+    """The points with ``is_front`` set where no other is at least as low on both axes and lower on one."""
+    marked: dict[str, Point] = {}
+    lowest = math.inf
+    for point in sorted(points, key=lambda point: (point.x, point.y)):
+        marked[point.id] = replace(point, is_front=point.y < lowest)
+        lowest = min(lowest, point.y)
+    return [marked[point.id] for point in points]
 
 
 def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, str], *, height: int) -> Figure:
@@ -254,22 +266,25 @@ def _labels(
     front: Sequence[Point], chosen: Sequence[Point], x_range: Sequence[float], y_range: Sequence[float]
 ) -> list[Figure]:
     """Names beside points, the chosen first, then the ends of the front, then what still has room."""
-    wanted = [*chosen, *front[:1], *front[-1:], *front[1:-1]]
-    placed: list[tuple[float, float]] = []
-    notes = []
-    for point in dict.fromkeys(wanted):
+    taken: list[tuple[float, float]] = []
+    notes: list[Figure] = []
+    for point in dict.fromkeys([*chosen, *front[:1], *front[-1:], *front[1:-1]]):
         x, y = math.log10(point.x), math.log10(point.y)
-        at = ((x - x_range[0]) / (x_range[1] - x_range[0]), (y - y_range[0]) / (y_range[1] - y_range[0]))
-        if any(abs(at[0] - other[0]) < 0.34 and abs(at[1] - other[1]) < 0.11 for other in placed):
-            continue
-        placed.append(at)
-        # The front's lower left is empty by its nature; near the left edge a name goes to the right, above.
-        right = at[0] < 0.34
-        shift = {"xanchor": "left", "xshift": 10, "yshift": 13} if right else {"xanchor": "right", "xshift": -10}
-        notes.append(_note(point.label, x, y, yanchor="middle", **({"yshift": -13} | shift)))
-        if len(notes) == 5:
-            break
+        across, up = (x - x_range[0]) / (x_range[1] - x_range[0]), (y - y_range[0]) / (y_range[1] - y_range[0])
+        # The front's lower left is empty by its nature; where that is taken or off the edge, above on the right.
+        sides = [("left", across + LABEL_WIDTH / 2, up + 0.04, 10, 13)] if across < 1 - LABEL_WIDTH else []
+        if across > LABEL_WIDTH * 0.8:
+            sides.insert(0, ("right", across - LABEL_WIDTH / 2, up - 0.04, -10, -13))
+        free = (side for side in sides if not any(_overlap(side[1], side[2], *other) for other in taken))
+        side = next(free, None)
+        if side is not None and len(notes) < MOST_LABELS:
+            taken.append((side[1], side[2]))
+            notes.append(_note(point.label, x, y, xanchor=side[0], xshift=side[3], yshift=side[4], yanchor="middle"))
     return notes
+
+
+def _overlap(x: float, y: float, other_x: float, other_y: float) -> bool:
+    return abs(x - other_x) < LABEL_WIDTH and abs(y - other_y) < LABEL_HEIGHT
 
 
 def _note(text: str, x: Any, y: Any, **more: Any) -> Figure:
@@ -277,7 +292,7 @@ def _note(text: str, x: Any, y: Any, **more: Any) -> Figure:
 
 
 def _above(title: str) -> Figure:
-    """The y axis' title, level and above the axis: turned text is slow to read and takes width."""
+    """The y axis' title above the axis: turned text is slow to read and takes width."""
     where = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": -50, "yshift": 8}
     return _note(title, 0, 1, **where) | {"font": {"color": MUTE, "size": 13}}
 

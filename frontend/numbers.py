@@ -51,6 +51,15 @@ def rounded(value: Number | None, digits: int = 3) -> str:
     return fixed(small, min(places, 12))
 
 
+def count(value: Number) -> str:
+    """How many: in full where whole, three digits where a card is shared.
+
+    >>> count(2048.0), count(0.16666)
+    ('2,048', '0.167')
+    """
+    return fixed(value) if value == int(value) else rounded(value)
+
+
 def money(value: Number | None, digits: int = 3) -> str:
     """USD to so many significant digits; cents are kept where they matter.
 

@@ -54,7 +54,7 @@ def tradeoff_chart(
 ) -> Chart:
     """Cost against latency or time; what costs over ``REACH`` times the cheapest is left to the table."""
     reach = REACH * min((point.y for point in points), default=0.0)
-    near = [point for point in points if point.y <= reach or point.id == chosen_id]
+    near = figures.mark_front([point for point in points if point.y <= reach or point.id == chosen_id])
     rest = _("Others")
     note = _("Dotted: the Pareto front, where nothing is both cheaper and faster. Ringed: the option described here.")
     if len(near) < len(points):

@@ -33,7 +33,6 @@ def _tradeoff(plan: InferencePlan, chosen: InferenceOption, at: str) -> Chart:
             label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.price.usd_per_month))}",
             x=option.speed.ttft_ms[at],
             y=float(option.price.usd_per_month),
-            is_front=option.on_pareto_front,
             hover=_hover(option, at),
         )
         for option in plan.options

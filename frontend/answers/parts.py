@@ -39,7 +39,7 @@ Option = TypeVar("Option", InferenceOption, TrainingOption)
 
 def cluster_name(cluster: Cluster) -> str:
     """e.g. ``3 nodes of 4x H200 SXM at Nebius, eu-north1``."""
-    shape = f"{numbers.rounded(cluster.gpus_per_node)}× {accelerator(cluster)}"
+    shape = f"{numbers.count(cluster.gpus_per_node)}× {accelerator(cluster)}"
     nodes = ngettext("%(n)s node of %(shape)s", "%(n)s nodes of %(shape)s", cluster.nodes) % {
         "n": numbers.fixed(cluster.nodes),
         "shape": shape,
@@ -61,7 +61,7 @@ def place_of(provider: str, region: str, country: str = "") -> str:
 
 def short_name(cluster: Cluster) -> str:
     """e.g. ``12x H200 SXM``; remarks in brackets are left to the full name."""
-    return f"{numbers.rounded(cluster.gpus_billed)}× {accelerator(cluster)}"
+    return f"{numbers.count(cluster.gpus_billed)}× {accelerator(cluster)}"
 
 
 def accelerator(cluster: Cluster) -> str:
@@ -136,7 +136,7 @@ def band_cell(confidence: Confidence) -> Cell:
 
 
 def gpus_cell(cluster: Cluster) -> Cell:
-    used, billed = numbers.fixed(cluster.gpus_used), numbers.rounded(cluster.gpus_billed)
+    used, billed = numbers.fixed(cluster.gpus_used), numbers.count(cluster.gpus_billed)
     return Cell(
         text=f"{used} / {billed}",
         sort=str(cluster.gpus_billed),

@@ -139,5 +139,5 @@ def _cluster(point: Point) -> str:
     if not best:
         return str(point.get("reason") or _("Nothing fits"))
     nodes = ngettext("%(n)s node", "%(n)s nodes", best["nodes"]) % {"n": numbers.fixed(best["nodes"])}
-    gpus = f"{numbers.rounded(float(best['gpus_billed']))}× {parts.without_remark(best['accelerator_name'])}"
+    gpus = f"{numbers.count(float(best['gpus_billed']))}× {parts.without_remark(best['accelerator_name'])}"
     return f"{gpus} ({nodes}), {parts.place_of(best['provider'], best['region'])}"

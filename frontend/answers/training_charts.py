@@ -44,7 +44,6 @@ def _tradeoff(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
             label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.usd_total))}",
             x=option.speed.days,
             y=float(option.usd_total),
-            is_front=option.on_pareto_front,
             hover=_hover(option),
         )
         for option in plan.options

@@ -87,7 +87,7 @@ def _description(view: type[CatalogListView]) -> Callable[[Any], Any]:
         },
     )
     return extend_schema(
-        operation_id=f"list_{view.name.replace(' ', '_')}",
+        operation_id=f"list_{view.name.lower().replace(' ', '_')}",
         summary=f"List {view.name}",
         description=f"{view.__doc__}\n\nRows keep their order as the catalog changes: follow `next` until it is null.",
         tags=["catalog"],
@@ -114,7 +114,7 @@ _PAGING = [
 class GpusView(CatalogListView):
     """Accelerators: dense peaks, driver-visible memory, one-way link rates."""
 
-    name = "gpus"
+    name = "GPUs"
     rows = catalog_lists.accelerators
     serializer = written.GpuSerializer
     filters = {

@@ -33,6 +33,10 @@ class Filter:
         schema = {key: value for key, value in field_schema(self.spec, None).items() if key != "nullable"}
         words = schema.pop("description")
         is_list = self.spec.kind == "choices"
+        if is_list:
+            schema["minItems"] = 1
+            if not self.spec.choices:
+                schema["items"] = {"type": "string", "minLength": 1, "pattern": r"^[^,]*[^,\s][^,]*$"}
         return OpenApiParameter(
             name, schema, description=words, style="form" if is_list else None, explode=False if is_list else None
         )

@@ -31,7 +31,8 @@ class ListKeyPagination(CursorPagination):
             cursor: Cursor | None = super().decode_cursor(request)
         except NotFound:
             raise InvalidQuestion([_bad_cursor(given)]) from None
-        if cursor is not None and "\x00" in str(cursor.position):
+        # What decodes to no position would be the first page: a damaged cursor must not start over in silence.
+        if cursor is not None and (cursor.position is None or "\x00" in str(cursor.position)):
             raise InvalidQuestion([_bad_cursor(given)])
         return cursor
 

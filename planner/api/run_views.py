@@ -22,7 +22,7 @@ from planner.api.throttles import ReadThrottle, RunThrottle
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run
-from planner.services.idempotency import KEY_FIELD, KeyReused, create_once
+from planner.services.idempotency import KEY_FIELD, KEY_LENGTH, KeyReused, create_once
 from planner.services.json_input import read_object
 from planner.services.runs import cancel_run, create_run
 
@@ -76,7 +76,7 @@ class RunsView(ApiView):
         parameters=[
             OpenApiParameter(
                 KEY_FIELD,
-                OpenApiTypes.STR,
+                {"type": "string", "minLength": KEY_LENGTH[0], "maxLength": KEY_LENGTH[1], "pattern": "^[ -~]*$"},
                 OpenApiParameter.HEADER,
                 description="16 to 200 printable ASCII characters, for example a UUID. The same key with the same body "
                 "within 24 hours starts nothing new: send again freely when no answer came.",

@@ -194,8 +194,9 @@ def test_a_bad_parameter_is_named(query: str, attr: str, value: Any, allowed: st
     assert error["allowed"].startswith(allowed)
 
 
-def test_a_cursor_with_a_nul_is_refused_before_the_database_sees_it(client: Client) -> None:
-    cursor = b64encode(b"p=%00").decode()
+@pytest.mark.parametrize("decoded", [b"p=%00", b"r=1", b"o=3", b"x"], ids=repr)
+def test_a_cursor_that_no_page_gave_is_refused(decoded: bytes, client: Client) -> None:
+    cursor = b64encode(decoded).decode()
     assert _error(client, f"/api/v1/catalog/gpus/?{urlencode({'cursor': cursor})}")["attr"] == "cursor"
 
 

@@ -83,6 +83,14 @@ def test_the_chosen_option_is_ringed_and_clicks_carry_ids() -> None:
     assert figure["data"][0]["x"] == [100.0, 101.0]
 
 
+def test_the_front_is_what_nothing_beats_on_both_axes() -> None:
+    places = {"fast": (1.0, 9.0), "tie": (1.0, 9.5), "middle": (3.0, 5.0), "beaten": (4.0, 5.0), "cheap": (8.0, 2.0)}
+    points = [figures.Point(id=name, group="", label="", x=x, y=y, hover="") for name, (x, y) in places.items()]
+    marked = figures.mark_front(points)
+    assert [point.id for point in marked] == list(places)
+    assert {point.id for point in marked if point.is_front} == {"fast", "middle", "cheap"}
+
+
 def test_more_groups_than_colours_share_the_last() -> None:
     points = [
         figures.Point(id=str(n), group=f"g{n:02}", label="", x=10.0 + n, y=10.0, is_front=False, hover="")

@@ -220,7 +220,7 @@ def start_replica(table: Array, r: int, t: float) -> None:
     st = open_state(table)
     rep = st.replicas[r]
     rep.alive = 1
-    rep.running, rep.decoding, rep.waiting, rep.outstanding, rep.heap_n = 0, 0, 0, 0, 0
+    rep.running, rep.decoding, rep.waiting, rep.waiting_tokens, rep.outstanding, rep.heap_n = 0, 0, 0, 0, 0, 0
     rep.steps, rep.context, rep.growth, rep.debt = 0.0, 0.0, 0.0, 0.0
     rep.busy = 0
     st.phases[r] = 0

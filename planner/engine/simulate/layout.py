@@ -90,6 +90,7 @@ REPLICA: Final = _record(
         "running": "i8",
         "decoding": "i8",
         "waiting": "i8",
+        "waiting_tokens": "i8",
         "outstanding": "i8",
         "wait_head": "i8",
         "wait_tail": "i8",

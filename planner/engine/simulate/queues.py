@@ -154,6 +154,7 @@ def wait_last(st: State, r: int, slot: int) -> None:
         st.slots[rep.wait_tail].queued = slot
     rep.wait_tail = slot
     rep.waiting += 1
+    rep.waiting_tokens += st.slots[slot].input
 
 
 @inner
@@ -165,6 +166,7 @@ def wait_first(st: State, r: int, slot: int) -> None:
         rep.wait_tail = slot
     rep.wait_head = slot
     rep.waiting += 1
+    rep.waiting_tokens += st.slots[slot].input
 
 
 @inner
@@ -176,6 +178,7 @@ def leave_waiting(st: State, r: int) -> int:
     if rep.wait_head == NONE:
         rep.wait_tail = NONE
     rep.waiting -= 1
+    rep.waiting_tokens -= st.slots[slot].input
     return slot  # type: ignore[no-any-return]
 
 
@@ -196,6 +199,7 @@ def remove_waiting(st: State, r: int, slot: int) -> None:
     if after == NONE:
         rep.wait_tail = before
     rep.waiting -= 1
+    rep.waiting_tokens -= st.slots[slot].input
 
 
 @inner

@@ -253,13 +253,15 @@ def _power_of_two(st: State, p: int) -> int:
 
 @inner
 def _least_kv(st: State, p: int, t: float) -> int:
-    """The smallest share of KV blocks in use, with what already waits there; ties by requests out."""
+    """The smallest share of KV in use, prompts that wait there included; ties by requests out."""
     best = NONE
     lowest = math.inf
     for i in range(st.pools[p].members):
         r = st.members[p, i]
         rep = st.replicas[r]
-        load = kv_used(st, r, t) + rep.waiting + 1e-9 * rep.outstanding
+        kind = st.kinds[rep.kind]
+        queued = rep.waiting_tokens / (kind.blocks * kind.block_tokens) if kind.blocks > 0 else float(rep.waiting)
+        load = kv_used(st, r, t) + queued + 1e-9 * rep.outstanding
         if load < lowest:
             best = r
             lowest = load

@@ -147,22 +147,28 @@ class TrainingProfiles:
 
 def step_constants(profiles: TrainingProfiles, contexts: Sequence[Context]) -> StepConstants:
     """Constants of step time as arrays, one entry a context."""
-    return StepConstants(**{f.name: _column(profiles, profiles.step[f.name], contexts) for f in fields(StepConstants)})
+    distinct, index = _distinct(contexts)
+    return StepConstants(
+        **{f.name: _column(profiles, profiles.step[f.name], distinct)[index] for f in fields(StepConstants)}
+    )
 
 
 def memory_constants(profiles: TrainingProfiles, contexts: Sequence[Context]) -> MemoryConstants:
     """Constants of memory as arrays, one entry a context."""
+    distinct, index = _distinct(contexts)
     return MemoryConstants(
-        **{f.name: _column(profiles, profiles.memory[f.name], contexts) for f in fields(MemoryConstants)}
+        **{f.name: _column(profiles, profiles.memory[f.name], distinct)[index] for f in fields(MemoryConstants)}
     )
 
 
+def _distinct(contexts: Sequence[Context]) -> tuple[list[Context], NDArray[np.int64]]:
+    """The different contexts, and which of them each is: many share one."""
+    place = {context: number for number, context in enumerate(dict.fromkeys(contexts))}
+    return list(place), np.array([place[context] for context in contexts], dtype=np.int64)
+
+
 def _column(profiles: TrainingProfiles, law: ConstantLaw, contexts: Sequence[Context]) -> FloatArray:
-    seen: dict[Context, float] = {}
-    for context in contexts:
-        if context not in seen:
-            seen[context] = law.value(context, profiles.reference_year, profiles.year_range)
-    return np.array([seen[context] for context in contexts])
+    return np.array([law.value(context, profiles.reference_year, profiles.year_range) for context in contexts])
 
 
 def take_step(constants: StepConstants, index: NDArray[np.int64]) -> StepConstants:
