@@ -22,7 +22,8 @@ from planner.services.run_execution import execute_run
 from tests.api.conftest import Post
 from tests.api.documented import faults
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loaded_catalog")]
+# One worker for the module: each would load the catalog again.
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loaded_catalog"), pytest.mark.xdist_group("api-plans")]
 TRAFFIC = {"requests_per_second", "users", "requests_per_user_per_day", "concurrency"}
 
 

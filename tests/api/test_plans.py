@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from planner.engine.field_spec import specs
@@ -126,3 +126,13 @@ def test_the_command_reads_standard_input_and_exits_2_on_bad_input() -> None:
     assert ran.stdout == b""
     (error,) = json.loads(ran.stderr)["errors"]
     assert (error["attr"], error["value"], error["allowed"]) == ("concurrency", 0, "1 to 10,000,000 clients")
+
+
+@pytest.mark.django_db
+def test_the_command_says_what_to_do_when_there_is_no_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    file = tmp_path / "question.json"
+    file.write_text(json.dumps(QUESTIONS["inference"]), encoding="utf-8")
+    with pytest.raises(CommandError, match=r"No catalog can be read .*: run manage.py prepare") as raised:
+        call_command("plan", "inference", str(file))
+    assert raised.value.returncode == 1

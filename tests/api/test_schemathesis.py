@@ -42,6 +42,7 @@ def api_schema(loaded_catalog: LoadReport) -> Iterator[Any]:
 
 
 @pytest.mark.django_db
+@pytest.mark.xdist_group("api-schema")
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
 def test_every_operation_keeps_to_the_document(path: str, method: str, mode: GenerationMode, api_schema: Any) -> None:
     # A made-up model, cursor or kind of job is well-formed and yet unknown: 400 is right.

@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError
 
+from catalog.selectors import CatalogNotLoaded
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
@@ -35,6 +37,8 @@ class Command(BaseCommand):
         except InvalidQuestion as invalid:
             self.stderr.write(encode(envelope(invalid.errors), indent=2), self.style.NOTICE)
             sys.exit(EXIT_BAD_INPUT)
+        except (CatalogNotLoaded, OperationalError) as error:
+            raise CommandError(f"No catalog can be read ({error}): run manage.py prepare.") from error
         self.stdout.write(encode(plan_to_json(plan), indent=indent))
 
 
