@@ -69,6 +69,9 @@ class FormField:
     error: str
     allowed: str
     term: str
+    required: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+    """What a text may well be: (value, label) pairs to pick from."""
 
     @property
     def is_default(self) -> bool:
@@ -84,7 +87,7 @@ class FormField:
 
     @property
     def inputmode(self) -> str:
-        return {"integer": "numeric", "number": "decimal"}.get(self.kind, "text")
+        return {"integer": "numeric", "number": "decimal", "decimal": "decimal"}.get(self.kind, "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +140,7 @@ def build_form(
     """The form of a question: ``given`` as typed, ``listed`` the catalog's choices by field name."""
     faults = {error.field: error for error in reversed(errors)}
     fields = [
-        (spec.section, _field(name, spec, default, given, faults.get(name), listed.get(name, ())))
+        (spec.section, form_field(name, spec, default, given, faults.get(name), listed.get(name, ())))
         for name, (spec, default) in specs(question_type).items()
     ]
     sections = [
@@ -170,7 +173,7 @@ def allowed_text(error: FieldError) -> str:
     return _("Allowed: %(allowed)s") % {"allowed": _(allowed)} if allowed else ""
 
 
-def _field(
+def form_field(
     name: str,
     spec: FieldSpec,
     default: Any,
@@ -178,6 +181,7 @@ def _field(
     fault: FieldError | None,
     listed: Sequence[tuple[str, str]],
 ) -> FormField:
+    """One field as shown: its spec, what was given, what is wrong with it."""
     text = default_text(default)
     value = given.get(name, text)
     return FormField(
@@ -193,6 +197,8 @@ def _field(
         error=error_text(fault) if fault else "",
         allowed=allowed_text(fault) if fault else "",
         term=TERMS.get(name, ""),
+        required=spec.required,
+        options=tuple(listed) if spec.kind == "text" else (),
     )
 
 

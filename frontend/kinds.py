@@ -13,6 +13,7 @@ from frontend.query import Asked
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.selectors.scope import Scope
 from planner.services import planning
 
 
@@ -47,12 +48,14 @@ KINDS = {
 }
 
 
-def plan_for(kind: Kind, asked: Asked) -> Outcome:
-    """Plan what was asked; faults of reading and of planning come back together."""
+def plan_for(kind: Kind, asked: Asked, scope: Scope | None = None) -> Outcome:
+    """Plan what was asked, with the scope's prices; faults of reading and of planning come back together."""
     errors = list(asked.errors)
     try:
         plan: InferencePlan | TrainingPlan = (
-            planning.plan_inference(asked.raw) if kind.slug == "inference" else planning.plan_training(asked.raw)
+            planning.plan_inference(asked.raw, scope=scope)
+            if kind.slug == "inference"
+            else planning.plan_training(asked.raw, scope=scope)
         )
     except InvalidQuestion as invalid:
         seen = {error.field for error in errors}

@@ -3,7 +3,7 @@
 from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 
-from frontend.views import catalog, configs, exports, models, pages, plans, runs
+from frontend.views import catalog, configs, exports, models, organizations, pages, plans, runs
 
 
 class QuestionConverter(StringConverter):
@@ -34,5 +34,8 @@ urlpatterns = [
     path("catalog/", catalog.browse, name="catalog"),
     path("catalog/<section:section>/", catalog.browse, name="catalog-section"),
     path("docs/", pages.docs, name="docs"),
+    path("organizations/", organizations.organizations, name="organizations"),
+    path("organizations/use/", organizations.use_organization, name="use-organization"),
+    path("organizations/<slug:slug>/", organizations.organization, name="organization"),
     path("i18n/", include("django.conf.urls.i18n")),
 ]

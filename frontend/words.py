@@ -172,6 +172,15 @@ CHOICES: dict[str, str | Promise] = {
     "none": _("None"),
     "selective": _("Selective"),
     "full": _("Full"),
+    "owner": _("Owner"),
+    "planner": _("Planner"),
+    "buyer": _("Buyer"),
+    "viewer": _("Viewer"),
+    "node_hour": _("node and hour"),
+    "gpu_hour": _("GPU and hour"),
+    "node_month": _("node and month"),
+    "capacity": _("Capacity"),
+    "spend": _("Spend"),
 }
 CONFIDENCE: dict[str, str | Promise] = {
     "exact": _("exact"),

@@ -24,7 +24,7 @@ class AuditTrailMiddleware:
 
 def client_address(request: HttpRequest) -> str | None:
     """The client's address: of ``X-Forwarded-For`` only the entries that our own proxies wrote are believed."""
-    proxies: int = settings.REST_FRAMEWORK["NUM_PROXIES"]
+    proxies: int = settings.NUM_PROXIES
     forwarded = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",") if part.strip()]
     address = forwarded[-min(proxies, len(forwarded))] if proxies and forwarded else request.META.get("REMOTE_ADDR", "")
     try:

@@ -62,13 +62,14 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "rules",
     "auditlog",
+    "catalog",
+    "planner",
+    "frontend",
+    # After the frontend, whose templates of the same names are meant to be found first.
     "allauth",
     "allauth.account",
     "allauth.mfa",
     "allauth.usersessions",
-    "catalog",
-    "planner",
-    "frontend",
     *env.list("EXTRA_APPS", default=[]),
 ]
 
@@ -104,10 +105,14 @@ TEMPLATES = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "frontend.tenancy.organizations",
             ],
         },
     },
 ]
+
+NUM_PROXIES = env.int("NUM_PROXIES", default=0)
+ALLAUTH_TRUSTED_PROXY_COUNT = NUM_PROXIES
 
 DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'takar.sqlite3'}")}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
@@ -168,6 +173,35 @@ AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "allauth.account.auth_backends.AuthenticationBackend",
 ]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "organizations"
+ACCOUNT_ADAPTER = "planner.accounts.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_SIGNUP_ENABLED = env.bool("SIGNUP", default=True)
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_LOGOUT_REDIRECT_URL = "/"
+ACCOUNT_RATE_LIMITS = {
+    "login": env.str("LOGIN_RATE", default="30/m/ip"),
+    "login_failed": env.str("LOGIN_FAILED_RATE", default="10/m/ip,5/300s/key"),
+    "signup": env.str("SIGNUP_RATE", default="20/m/ip"),
+    "reset_password": env.str("RESET_RATE", default="20/m/ip,5/m/key"),
+}
+# Mail goes to the log until EMAIL_URL names a server; only with one can an address be verified.
+globals().update(env.email_url("EMAIL_URL", default="consolemail://"))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="Takar <takar@localhost>")
+ACCOUNT_EMAIL_VERIFICATION = "mandatory" if env.str("EMAIL_URL", default="") else "optional"
+MFA_ADAPTER = "planner.accounts.MfaAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Takar"
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION == "optional"
+# Browsers give passkeys to http only on localhost.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not env.bool("HTTPS", default=False)
 AUDITLOG_LOGENTRY_MODEL = "planner.AuditEntry"
 AUDITLOG_USE_FK_STRING_REPRESENTATION = True
 
@@ -228,7 +262,7 @@ REST_FRAMEWORK = {
         "run": env.str("API_RUN_RATE", default="20/min"),
     },
     # A client can write X-Forwarded-For itself: only the entries of our own proxies are believed.
-    "NUM_PROXIES": env.int("NUM_PROXIES", default=0),
+    "NUM_PROXIES": NUM_PROXIES,
     "URL_FORMAT_OVERRIDE": None,
 }
 DRF_STANDARDIZED_ERRORS = {

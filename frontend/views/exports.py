@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS, plan_for
 from frontend.query import read_query
+from frontend.tenancy import active_scope
 from frontend.views.guard import needs_catalog
 from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
 
@@ -31,7 +32,7 @@ PACE = ("days", "step_s", "mfu", "tokens_per_s", "tokens_per_s_per_gpu", "gpu_ho
 def plan_csv(request: HttpRequest, kind: str) -> HttpResponse:
     """The options listed, one a row, at full precision; cells that a spreadsheet would run are defused."""
     this = KINDS[kind]
-    outcome = plan_for(this, read_query(request.GET, this.question_type))
+    outcome = plan_for(this, read_query(request.GET, this.question_type), active_scope(request))
     if outcome.plan is None:
         lines = [f"{error.field}: {error_text(error)} {allowed_text(error)}" for error in outcome.errors]
         return HttpResponse("\n".join(lines), status=400, content_type="text/plain; charset=utf-8")

@@ -1,4 +1,4 @@
-"""What to show while there is no catalog to plan with."""
+"""What stands before a view: a catalog to plan with, and an organization that the visitor belongs to."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from catalog.selectors import CatalogNotLoaded
+from planner.selectors.scope import NotFound, scope_of
+from planner.services.tenancy import Conflict
 
 View = Callable[..., HttpResponse]
 
@@ -25,3 +28,28 @@ def needs_catalog(view: View) -> View:
             return render(request, "frontend/no_catalog.html", status=503)
 
     return guarded
+
+
+def organization_page(permission: str) -> Callable[[View], View]:
+    """Give the view the ``scope`` of the organization in its address, instead of the ``slug``.
+
+    Who is signed out is sent to sign in, who is no member gets 404, and a member without the permission 403.
+    """
+
+    def guard(view: View) -> View:
+        @login_required
+        @wraps(view)
+        def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
+            try:
+                scope = scope_of(user=request.user, organization=slug)
+                scope.require(permission)
+                return view(request, scope=scope, **kwargs)
+            except NotFound as missing:
+                raise Http404(str(missing)) from missing
+            except Conflict as conflict:
+                context = {"message": conflict.message, "allowed": conflict.allowed, "back": request.path}
+                return render(request, "frontend/organization/conflict.html", context, status=409)
+
+        return guarded
+
+    return guard

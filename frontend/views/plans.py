@@ -17,6 +17,7 @@ from frontend.forms import allowed_text, build_form, error_text
 from frontend.kinds import KINDS, Kind, Outcome, plan_for
 from frontend.listed import listed_choices
 from frontend.query import Asked, canonical_query, read_query
+from frontend.tenancy import active_scope
 from frontend.views.guard import needs_catalog
 from planner.engine.field_spec import specs
 
@@ -39,7 +40,7 @@ def plan_page(request: HttpRequest, kind: str) -> HttpResponse:
     if is_example:
         example = presets.worked_example(kind)
         asked = Asked(given=example, raw=dict(example), errors=[], page=asked.page)
-    outcome = plan_for(this, asked)
+    outcome = plan_for(this, asked, active_scope(request))
     context = _context(this, asked, outcome) | {"is_example": is_example}
     return render(request, "frontend/plan.html", context, status=400 if outcome.errors else 200)
 
@@ -50,7 +51,7 @@ def answer_fragment(request: HttpRequest, kind: str) -> HttpResponse:
     """The answer alone, swapped in as the form changes; 422 with the faults where there is none."""
     this = KINDS[kind]
     asked = read_query(request.GET, this.question_type)
-    outcome = plan_for(this, asked)
+    outcome = plan_for(this, asked, active_scope(request))
     context = _context(this, asked, outcome)
     response = (
         render(request, "frontend/problems.html", context, status=UNPROCESSABLE)

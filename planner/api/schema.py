@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.api.components import ERROR_COMPONENTS, MONEY, PRESET_COMPONENTS, RUN_REQUEST_COMPONENTS, Schema, ref
 from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
-from planner.engine.field_spec import FieldSpec, specs
+from planner.engine.field_spec import FieldSpec, allowed_range, specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 
 _QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
@@ -64,7 +64,12 @@ def field_schema(spec: FieldSpec, default: Any) -> Schema:
         case "number" | "integer":
             schema |= {"type": spec.kind, "minimum": spec.minimum, "maximum": spec.maximum}
         case "text":
-            schema |= {"type": "string", "maxLength": 200}
+            schema |= {"type": "string", "maxLength": spec.max_length}
+        case "decimal":
+            schema |= {"type": "string", "format": "decimal", "pattern": r"^[+-]?[0-9]+(\.[0-9]+)?$"}
+            schema["description"] += f" From {allowed_range(spec)}."
+        case "date":
+            schema |= {"type": "string", "format": "date"}
         case "choice":
             schema |= {"type": "string", "enum": [*spec.choices, None]}
         case "choices":

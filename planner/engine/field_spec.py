@@ -7,13 +7,18 @@ comma-separated. Nothing is guessed: a value that can't be read is an error that
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from datetime import date
+from decimal import Decimal
 from typing import Any, Literal
 
 from planner.engine.errors import FieldError
 
-Kind = Literal["number", "integer", "text", "choice", "choices", "flag", "config"]
+Kind = Literal["number", "integer", "decimal", "date", "text", "choice", "choices", "flag", "config"]
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +33,12 @@ class FieldSpec:
     label: str = ""
     help: str = ""
     section: str = "advanced"
+    required: bool = False
+    """Must be given; the question types say what they need themselves."""
+    max_length: int = 200
+    """Of a text."""
+    places: int = 6
+    """Most digits after the point of a decimal."""
 
 
 def ask(spec: FieldSpec, default: Any = None) -> Any:
@@ -68,7 +79,41 @@ def integer(
     )
 
 
-def choice(label: str, default: str, choices: tuple[str, ...], help: str, section: str) -> Any:
+def text(label: str, help: str, *, required: bool = False, max_length: int = 200, section: str = "advanced") -> Any:
+    spec = FieldSpec(kind="text", label=label, help=help, required=required, max_length=max_length, section=section)
+    return ask(spec, "")
+
+
+def decimal(
+    label: str,
+    minimum: float,
+    maximum: float,
+    unit: str,
+    help: str,
+    *,
+    required: bool = False,
+    places: int = 6,
+    section: str = "advanced",
+) -> Any:
+    spec = FieldSpec(
+        kind="decimal",
+        unit=unit,
+        minimum=minimum,
+        maximum=maximum,
+        label=label,
+        help=help,
+        required=required,
+        places=places,
+        section=section,
+    )
+    return ask(spec)
+
+
+def day(label: str, help: str, *, required: bool = False, section: str = "advanced") -> Any:
+    return ask(FieldSpec(kind="date", label=label, help=help, required=required, section=section))
+
+
+def choice(label: str, default: str | None, choices: tuple[str, ...], help: str, section: str) -> Any:
     return ask(FieldSpec(kind="choice", choices=choices, label=label, help=help, section=section), default)
 
 
@@ -83,6 +128,39 @@ def specs(question_type: type) -> dict[str, tuple[FieldSpec, Any]]:
 
 def _default(f: Field[Any]) -> Any:
     return None if f.default is MISSING else f.default
+
+
+def read_fields(input_type: type, raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
+    """The value of every field of ``input_type`` that can be read from ``raw``, and every fault.
+
+    A field that is not given, or given empty, has its default.
+    """
+    known = specs(input_type)
+    errors = [
+        FieldError(
+            field=name,
+            value=raw[name],
+            message="Unknown field.",
+            allowed="One of: " + ", ".join(known),
+            code="unknown_field",
+        )
+        for name in raw
+        if name not in known
+    ]
+    values: dict[str, Any] = {}
+    for name, (spec, default) in known.items():
+        given = raw.get(name)
+        if given is None or given in ("", [], ()):
+            values[name] = default
+            if spec.required:
+                errors.append(FieldError(field=name, value=given, message="Needed.", code="required"))
+            continue
+        parsed = read_value(name, spec, given)
+        if isinstance(parsed, FieldError):
+            errors.append(parsed)
+        else:
+            values[name] = parsed
+    return values, errors
 
 
 def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
@@ -104,9 +182,39 @@ def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
                 return dict(given)
             return FieldError(field=name, value=given, message="Not a JSON object.", allowed="a config.json object")
         case "text":
-            if isinstance(given, str) and len(given) <= 200:
+            if isinstance(given, str) and len(given) <= spec.max_length and "\x00" not in given:
                 return given.strip()
-            return FieldError(field=name, value=given, message="Not a short text.", allowed="up to 200 characters")
+            allowed = f"up to {spec.max_length} characters"
+            return FieldError(field=name, value=given, message="Not a short text.", allowed=allowed)
+        case "decimal":
+            return _parse_decimal(name, spec, given)
+        case "date":
+            return _parse_date(name, given)
+
+
+def _parse_decimal(name: str, spec: FieldSpec, given: Any) -> Decimal | FieldError:
+    allowed = f"{allowed_range(spec)}, at most {spec.places} digits after the point"
+    text = given.strip() if isinstance(given, str) else ""
+    if not _DECIMAL.fullmatch(text):
+        return FieldError(field=name, value=given, message="Not a decimal number.", allowed=allowed)
+    value = Decimal(text)
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and -exponent > spec.places:
+        return FieldError(field=name, value=given, message="Too many digits after the point.", allowed=allowed)
+    if not (spec.minimum is None or value >= Decimal(str(spec.minimum))) or not (
+        spec.maximum is None or value <= Decimal(str(spec.maximum))
+    ):
+        return FieldError(field=name, value=given, message="Out of range.", allowed=allowed, code="out_of_range")
+    return value
+
+
+def _parse_date(name: str, given: Any) -> date | FieldError:
+    try:
+        if isinstance(given, str) and _DATE.fullmatch(given.strip()):
+            return date.fromisoformat(given.strip())
+    except ValueError:
+        pass
+    return FieldError(field=name, value=given, message="Not a date.", allowed="year-month-day, such as 2026-12-31")
 
 
 def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | FieldError:

@@ -91,6 +91,8 @@ class Offer:
     source: str
     age_limit_days: int = 90
     """Older than this, the price is called stale: days for spot, weeks for list prices."""
+    available_nodes: int | None = None
+    """Most nodes to be had at this price; None: not stated."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,3 +104,5 @@ class CatalogSnapshot:
     instance_types: Mapping[tuple[str, str], InstanceType]
     """Keyed by (provider, name)."""
     offers: tuple[Offer, ...]
+    prices: str = "list prices"
+    """What the prices are, in a sentence's words."""

@@ -73,7 +73,11 @@ def plan_inference(
     if len(candidates):
         sized, refused = _size(arch, shapes, candidates, question, demand, profiles, memory_profile, offers)
         ranking = rank(sized, used, table, offer_rows, question, today)
-        rejections += [*refused, *reject_budget(ranking.usd_per_hour, ranking.within_budget, question)]
+        rejections += [
+            *refused,
+            *ranking.rejections,
+            *reject_budget(ranking.usd_per_hour, ranking.within_budget, question),
+        ]
         keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
         bands = profiles.bands.get("output_tok_s", ResidualBands(quantity="output_tok_s", bands={}))
         options = build_options(
@@ -94,7 +98,7 @@ def plan_inference(
         options_tried=int(offers[candidates.shape].sum()),
         rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
         advice=() if options else advise(question, rejections),
-        assumptions=tuple(_assumptions(question, memory_profile)),
+        assumptions=tuple(_assumptions(question, memory_profile, snapshot.prices)),
     )
 
 
@@ -188,13 +192,13 @@ def _check_context(question: InferenceQuestion, arch: ModelArch) -> None:
         )
 
 
-def _assumptions(question: InferenceQuestion, profile: ServingMemoryProfile) -> list[str]:
+def _assumptions(question: InferenceQuestion, profile: ServingMemoryProfile, prices: str) -> list[str]:
     lines = [
         f"Engine profile: {question.engine}, memory as of version {profile.version}.",
         f"Lengths are means; up to {question.max_num_seqs} sequences and "
         f"{question.max_num_batched_tokens:,} tokens an iteration, chunked prefill.",
         "A month is 730 hours, rented throughout at the size the peak needs.",
-        "Prices are list prices before tax, support, storage and egress.",
+        f"Prices are {prices}, before tax, support, storage and egress.",
     ]
     if question.kv_format == "auto":
         lines.append("KV cache in 16 bit.")

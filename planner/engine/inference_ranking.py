@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.answers import Rejection
 from planner.engine.cost import RECOMMENDABLE_AGE_DAYS
 from planner.engine.inference_evaluate import Evaluated
-from planner.engine.offers import OfferTable
+from planner.engine.offers import OfferTable, in_stock
 from planner.engine.serving import Cycle
 from planner.engine.sizing import Sizing
 from planner.engine.units import HOURS_PER_MONTH
@@ -56,6 +57,8 @@ class Ranking:
     within_budget: BoolArray
     listed: IntArray
     """Rows of this ranking that the answer lists, cheapest first."""
+    rejections: tuple[Rejection, ...]
+    """Offers with too few nodes."""
 
 
 def nodes_needed(gpu_count: FloatArray, gpus_per_replica: IntArray, replicas: IntArray) -> IntArray:
@@ -116,6 +119,8 @@ def rank(
     candidate = (
         np.concatenate([by_shape[s] for s in offer_shape.tolist()]) if counts.sum() else np.zeros(0, dtype=np.int64)
     )
+    enough, refused = in_stock(table, offer, sized.nodes[candidate])
+    offer, candidate = offer[enough], candidate[enough]
     usd = table.usd_per_node_hour[offer] * sized.nodes[candidate]
     order = np.lexsort((sized.latency_s[candidate], usd))
     offer, candidate, usd = offer[order], candidate[order], usd[order]
@@ -132,6 +137,7 @@ def rank(
         pareto=pareto,
         within_budget=within,
         listed=_listed(table, offer, candidate, pareto, within, question.max_options, today),
+        rejections=refused,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,6 +25,7 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
+ANY_NUMBER: Final = 2**62
 WHOLE_GPUS = "whole GPUs"
 REAL_OFFERS = "real offers"
 UNASKED = (WHOLE_GPUS, REAL_OFFERS)
@@ -59,6 +61,8 @@ class OfferTable:
     gpu_count: FloatArray
     usd_per_node_hour: FloatArray
     as_of_ordinal: IntArray
+    available_nodes: IntArray
+    """``ANY_NUMBER`` where the seller states no limit."""
     is_average: BoolArray
     """A mean over a seller's listings: a fact about a market, nothing that can be rented."""
 
@@ -122,6 +126,9 @@ def _build(snapshot: CatalogSnapshot) -> OfferTable:
         gpu_count=np.array([o.gpu_count for o in offers], dtype=np.float64),
         usd_per_node_hour=np.array([float(o.price_usd_per_node_hour) for o in offers], dtype=np.float64),
         as_of_ordinal=np.array([o.as_of.toordinal() for o in offers], dtype=np.int64),
+        available_nodes=np.array(
+            [ANY_NUMBER if o.available_nodes is None else o.available_nodes for o in offers], dtype=np.int64
+        ),
         is_average=np.array(["average" in o.flags for o in offers], dtype=np.bool_),
     )
 
@@ -224,3 +231,24 @@ def _check_names(table: OfferTable, question: PlaceAndPurchase) -> None:
             )
     if errors:
         raise InvalidQuestion(errors)
+
+
+def in_stock(table: OfferTable, offer: IntArray, nodes: IntArray) -> tuple[BoolArray, tuple[Rejection, ...]]:
+    """Which (offer, number of nodes) pairs the offer has nodes for; and the offers that have too few for any."""
+    enough = nodes <= table.available_nodes[offer]
+    rejections = []
+    for row in np.setdiff1d(offer[~enough], offer[enough]).tolist():
+        fewest, available = int(nodes[offer == row].min()), int(table.available_nodes[row])
+        found = table.offers[row]
+        rejections.append(
+            Rejection(
+                subject=f"{found.provider} {found.instance_type}",
+                code="available_nodes",
+                reason=f"Needs {fewest:,} nodes; {available:,} are to be had.",
+                value=float(fewest),
+                limit=float(available),
+                unit="nodes",
+                count=1,
+            )
+        )
+    return enough, tuple(rejections)

@@ -79,5 +79,8 @@ def plan_training(
         options_tried=tried,
         rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
         advice=run.advice if options else (*run.advice, *advise(question, rejections)),
-        assumptions=run.assumptions,
+        assumptions=(
+            *run.assumptions,
+            f"Prices are {snapshot.prices}, before tax, storage of data and checkpoints, and egress.",
+        ),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import Rejection
-from planner.engine.offers import OfferTable
+from planner.engine.offers import OfferTable, in_stock
 from planner.engine.training.search import BestLayouts
 from planner.engine.training_clusters import Clusters, node_words
 from planner.engine.training_run import Run, useful_share, wall_hours
@@ -43,6 +43,8 @@ class TrainingRanking:
     listed: IntArray
     rental: tuple[str, ...]
     """Node in words, for rejections."""
+    rejections: tuple[Rejection, ...]
+    """Offers with too few nodes."""
 
     @property
     def accepted(self) -> BoolArray:
@@ -73,6 +75,8 @@ def rank_options(
             offers.append(np.full(len(by_kind[kind]), offer, dtype=np.int64))
     row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
     offer_of = np.concatenate(offers) if offers else np.zeros(0, dtype=np.int64)
+    enough, refused = in_stock(table, offer_of, nodes_of[row])
+    row, offer_of = row[enough], offer_of[enough]
     hourly = table.usd_per_node_hour[offer_of] * nodes_of[row]
     usd = hourly * hours[row]
     order = np.lexsort((hours[row], usd))
@@ -99,6 +103,7 @@ def rank_options(
         pareto=pareto,
         listed=_listed(table, offer_of, pareto, accepted, question.max_options),
         rental=tuple(node_words(table.shapes[shape]) for shape in table.shape[offer_of[:1]].tolist()),
+        rejections=refused,
     )
 
 
@@ -133,6 +138,7 @@ def _listed(table: OfferTable, offer: IntArray, pareto: BoolArray, accepted: Boo
 
 def reject_options(ranking: TrainingRanking, run: Run, question: TrainingQuestion) -> Iterator[Rejection]:
     """Options that take too long or cost too much, each named by the one that came closest."""
+    yield from ranking.rejections
     late = ~ranking.in_time
     if late.any():
         closest = float(ranking.hours[late].min()) / 24.0

@@ -199,7 +199,6 @@ def _assumptions(
     if any(group.kind == "moe" for group in arch.ffn):
         lines.append("Experts receive equal shares of the tokens; natural routing on real data takes longer.")
     lines.append("Goodput is the lesser of what was asked and what failures and checkpoints leave.")
-    lines.append("Prices are list prices before tax, storage of data and checkpoints, and egress.")
     return lines
 
 

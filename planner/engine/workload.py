@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.field_spec import FieldSpec, ask, choice, choices, integer, number, read_value, specs
+from planner.engine.field_spec import FieldSpec, ask, choice, choices, integer, number, read_fields
 
 PURCHASE_OPTIONS = (
     "on_demand",
@@ -219,29 +219,7 @@ Question = TypeVar("Question")
 
 def parse_question(question_type: type[Question], raw: Mapping[str, Any]) -> Question:
     """Read a question from ``raw``; raise ``InvalidQuestion`` naming every field at fault."""
-    known = specs(question_type)
-    errors = [
-        FieldError(
-            field=name,
-            value=raw[name],
-            message="Unknown field.",
-            allowed="One of: " + ", ".join(known),
-            code="unknown_field",
-        )
-        for name in raw
-        if name not in known
-    ]
-    values: dict[str, Any] = {}
-    for name, (spec, default) in known.items():
-        given = raw.get(name)
-        if given is None or given in ("", [], ()):
-            values[name] = default
-            continue
-        parsed = read_value(name, spec, given)
-        if isinstance(parsed, FieldError):
-            errors.append(parsed)
-        else:
-            values[name] = parsed
+    values, errors = read_fields(question_type, raw)
     if not errors and issubclass(question_type, PlaceAndPurchase):
         errors = _cross_check(question_type, values)
     if errors:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.field_spec import FieldSpec, allowed_range, specs
+from planner.engine.field_spec import FieldSpec, allowed_range, read_fields, specs
 from planner.engine.workload import parse_question
 
 # A config.json with a long list of unquantized modules has some 300 kB.
@@ -25,6 +25,7 @@ _MAX_EXACT_DIGITS = 19
 _BOM = b"\xef\xbb\xbf"
 
 Path = tuple[str | int, ...]
+Input = TypeVar("Input")
 
 
 def read_question(question_type: type[Any], data: bytes) -> dict[str, Any]:
@@ -49,6 +50,26 @@ def check_json_types(question_type: type[Any], raw: Mapping[str, Any]) -> None:
     faults = _type_faults(question_type, raw)
     if faults:
         raise InvalidQuestion(_with_other_faults(question_type, raw, faults))
+
+
+def read_body(input_type: type[Input], data: bytes) -> Input:
+    """The input in ``data``, read as strictly as a question; raises ``InvalidQuestion`` with every fault."""
+    raw = read_object(data)
+    faults = _type_faults(input_type, raw)
+    values, errors = read_fields(input_type, raw)
+    named = {error.field for error in errors}
+    faults = errors + [fault for fault in faults if fault.field not in named]
+    if faults:
+        raise InvalidQuestion(faults)
+    return input_type(**values)
+
+
+def read_form(input_type: type[Input], raw: Mapping[str, Any]) -> Input:
+    """The input in a form's texts; raises ``InvalidQuestion`` with every fault."""
+    values, errors = read_fields(input_type, raw)
+    if errors:
+        raise InvalidQuestion(errors)
+    return input_type(**values)
 
 
 def read_object(data: bytes) -> dict[str, Any]:
@@ -196,6 +217,8 @@ def _expected_unless_met(spec: FieldSpec, given: object) -> str:
             return "" if isinstance(given, bool) else "true or false"
         case "text":
             return "" if isinstance(given, str) else "a text"
+        case "decimal" | "date":
+            return "" if isinstance(given, str) else f"a {spec.kind} as a text"
         case "choice":
             return "" if isinstance(given, str) and given else "a known choice"
         case "choices":

@@ -14,36 +14,56 @@ from catalog.selectors import catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
+from planner.engine.hardware import CatalogSnapshot
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference as size_inference
 from planner.engine.model_arch import ModelArch
 from planner.engine.training_plan import plan_training as time_training
 from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, TrainingQuestion, parse_question
+from planner.selectors.price_books import snapshot_for
+from planner.selectors.scope import Scope
 
 
-def plan_inference(raw: Mapping[str, Any], *, today: date | None = None) -> InferencePlan:
-    """Plan serving; raises ``InvalidQuestion`` naming every field at fault."""
+def plan_inference(
+    raw: Mapping[str, Any], *, scope: Scope | None = None, today: date | None = None
+) -> InferencePlan:
+    """Plan serving, with the prices of the scope's organization where one is given.
+
+    Raises ``InvalidQuestion`` naming every field at fault.
+    """
+    today = today or timezone.localdate()
     question = parse_question(InferenceQuestion, raw)
     return size_inference(
         question,
         resolve_model(question),
-        catalog_snapshot(),
+        _snapshot(scope, today),
         serving_profiles(),
         serving_memory_profile(question.engine),
-        today or timezone.localdate(),
+        today,
     )
 
 
-def plan_training(raw: Mapping[str, Any], *, today: date | None = None) -> TrainingPlan:
-    """Plan a training run; raises ``InvalidQuestion`` naming every field at fault."""
+def plan_training(raw: Mapping[str, Any], *, scope: Scope | None = None, today: date | None = None) -> TrainingPlan:
+    """Plan a training run, with the prices of the scope's organization where one is given.
+
+    Raises ``InvalidQuestion`` naming every field at fault.
+    """
+    today = today or timezone.localdate()
     question = parse_question(TrainingQuestion, raw)
     return time_training(
         question,
         resolve_model(question),
-        catalog_snapshot(),
+        _snapshot(scope, today),
         training_profiles(),
-        today or timezone.localdate(),
+        today,
     )
+
+
+def _snapshot(scope: Scope | None, today: date) -> CatalogSnapshot:
+    if scope is None:
+        return catalog_snapshot()
+    scope.require("planner.use_prices")
+    return snapshot_for(scope, today)
 
 
 def resolve_model(question: PlaceAndPurchase) -> ModelArch:

@@ -252,7 +252,7 @@ def test_too_many_query_parameters_are_refused(client: Client) -> None:
 def test_what_fails_inside_keeps_the_envelope_and_its_secrets(
     raised: Exception, status: int, code: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(raw: object) -> None:
+    def fails(raw: object, **_: object) -> None:
         raise raised
 
     monkeypatch.setattr(planning, "plan_inference", fails)

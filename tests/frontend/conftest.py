@@ -27,10 +27,10 @@ def _names_of_this_database() -> None:
 def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Questions are read as always, and answered with the plans of tests.factories."""
 
-    def inference(raw: Mapping[str, Any]) -> InferencePlan:
+    def inference(raw: Mapping[str, Any], **_: object) -> InferencePlan:
         return plan_factory(question=asdict(parse_question(InferenceQuestion, raw)))
 
-    def training(raw: Mapping[str, Any]) -> TrainingPlan:
+    def training(raw: Mapping[str, Any], **_: object) -> TrainingPlan:
         return training_plan_factory(question=asdict(parse_question(TrainingQuestion, raw)))
 
     monkeypatch.setattr(planning, "plan_inference", inference)

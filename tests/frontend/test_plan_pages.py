@@ -129,7 +129,7 @@ def test_a_use_case_fills_the_form_without_scripts(client: Client) -> None:
 
 
 def test_nothing_fits_is_a_page_with_ways_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "plan_inference", lambda raw: empty_plan_factory())
+    monkeypatch.setattr(planning, "plan_inference", lambda raw, **_: empty_plan_factory())
     status, text = page(client, f"/?{QUESTION}")
     assert status == 200
     assert "Nothing fits: none of 9,412 options tried" in text
@@ -139,7 +139,7 @@ def test_nothing_fits_is_a_page_with_ways_out(client: Client, monkeypatch: pytes
 
 def test_texts_of_the_catalog_are_escaped(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     nasty = plan_factory(1, options=(inference_option(0, id='"><script>alert(1)</script>', limit="</script><b>"),))
-    monkeypatch.setattr(planning, "plan_inference", lambda raw: nasty)
+    monkeypatch.setattr(planning, "plan_inference", lambda raw, **_: nasty)
     _status, text = page(client, f"/?{QUESTION}")
     assert "<script>alert" not in text
     assert "</script><b>" not in text
@@ -158,7 +158,7 @@ def test_the_csv_has_every_option_at_full_precision(client: Client) -> None:
 
 def test_the_csv_runs_no_formula(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        planning, "plan_inference", lambda raw: plan_factory(1, options=(inference_option(0, limit="=1+1"),))
+        planning, "plan_inference", lambda raw, **_: plan_factory(1, options=(inference_option(0, limit="=1+1"),))
     )
     (row,) = csv.DictReader(io.StringIO(client.get(f"/plans/inference.csv?{QUESTION}").content.decode()))
     assert row["limit"] == "'=1+1"
