@@ -120,6 +120,12 @@ def inference_option(number: int = 0, **changes: Any) -> InferenceOption:
         confidence=Confidence(
             kind="calibrated", low=0.88, high=1.12, basis="34 measured cases: Hopper, vLLM, dense, fp8", cases=34
         ),
+        ttft_confidence=Confidence(
+            kind="calibrated", low=0.7, high=1.5, basis="34 measured cases: Hopper, vLLM, dense, fp8", cases=34
+        ),
+        tpot_confidence=Confidence(
+            kind="calibrated", low=0.9, high=1.1, basis="34 measured cases: Hopper, vLLM, dense, fp8", cases=34
+        ),
         on_pareto_front=front,
     )
     return replace(option, **changes)

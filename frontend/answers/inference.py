@@ -118,5 +118,5 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
 
 def _likely(ttft_ms: float | None, option: InferenceOption) -> str:
     """The band of TTFT, where one is known."""
-    within = parts.spread(ttft_ms, option.confidence) if ttft_ms is not None else ""
+    within = parts.spread(ttft_ms, option.ttft_confidence) if ttft_ms is not None else ""
     return _("TTFT likely %(range)s") % {"range": within} if within else ""

@@ -138,6 +138,9 @@ class InferenceOption:
     """The resource that binds: kv_memory, decode_bandwidth, compute, ttft_slo, tpot_slo, batch_limit ..."""
     working: tuple[Term, ...]
     confidence: Confidence
+    """Of throughput, and so of the number of replicas and the cost."""
+    ttft_confidence: Confidence
+    tpot_confidence: Confidence
     on_pareto_front: bool
 
 

@@ -28,8 +28,8 @@ LINK_NAMES: Final = {
     "none": "one GPU",
 }
 
-ConfidenceOf = Callable[[int], Confidence]
-"""Confidence of a row of ``Sized``."""
+ConfidenceOf = Callable[[str, int], Confidence]
+"""Confidence of a quantity (output_tok_s, ttft, tpot) for a row of ``Sized``."""
 
 
 def build_options(
@@ -91,7 +91,9 @@ def _option(
         memory=_memory(sized, candidate),
         limit=_limit(sized, candidate, question),
         working=tuple(working(sized, candidate, question, demand, float(price.usd_per_hour))),
-        confidence=confidence_of(candidate),
+        confidence=confidence_of("output_tok_s", candidate),
+        ttft_confidence=confidence_of("ttft", candidate),
+        tpot_confidence=confidence_of("tpot", candidate),
         on_pareto_front=bool(ranking.pareto[row]),
     )
 

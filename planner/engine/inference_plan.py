@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from datetime import date
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import InferenceOption, InferencePlan, Rejection
+from planner.engine.answers import Confidence, InferenceOption, InferencePlan, Rejection
 from planner.engine.candidates import Candidates, check_pinned, enumerate_candidates
 from planner.engine.confidence import ResidualBands, confidence_of
 from planner.engine.cost import recommended
@@ -22,7 +23,7 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_advice import advise
 from planner.engine.inference_evaluate import Evaluated, evaluate, serving_candidates
-from planner.engine.inference_options import build_options
+from planner.engine.inference_options import ConfidenceOf, build_options
 from planner.engine.inference_ranking import Sized, frontier, nodes_needed, rank, request_latency_s
 from planner.engine.inference_rejections import (
     reject_budget,
@@ -36,7 +37,7 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize
 from planner.engine.offers import Shape, offer_table, select_offers
 from planner.engine.serving import ServingEstimate, cycle
-from planner.engine.serving_calibration import ServingProfiles
+from planner.engine.serving_calibration import Keys, ServingProfiles
 from planner.engine.serving_candidates import candidate_keys
 from planner.engine.sizing import Demand, Sizing, demand_of, load_of, size_replicas
 from planner.engine.workload import InferenceQuestion
@@ -79,10 +80,7 @@ def plan_inference(
             *reject_budget(ranking.usd_per_hour, ranking.within_budget, question),
         ]
         keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
-        bands = profiles.bands.get("output_tok_s", ResidualBands(quantity="output_tok_s", bands={}))
-        options = build_options(
-            question, demand, sized, ranking, table, lambda row: confidence_of(bands, keys.attributes(row)), today
-        )
+        options = build_options(question, demand, sized, ranking, table, _confidence(profiles, keys), today)
         found = int(np.count_nonzero(ranking.within_budget))
     return InferencePlan(
         question=asdict(question),
@@ -174,6 +172,17 @@ def _take_estimate(estimate: ServingEstimate, rows: IntArray) -> ServingEstimate
         value = getattr(estimate, f.name)
         columns[f.name] = {k: v[rows] for k, v in value.items()} if isinstance(value, dict) else value[rows]
     return replace(estimate, **columns)
+
+
+def _confidence(profiles: ServingProfiles, keys: Keys) -> ConfidenceOf:
+    """The band of a quantity for a row; quantities share rows of like attributes, so each is looked up once."""
+
+    @cache
+    def band(quantity: str, attributes: tuple[tuple[str, str], ...]) -> Confidence:
+        bands = profiles.bands.get(quantity, ResidualBands(quantity=quantity, bands={}))
+        return confidence_of(bands, dict(attributes))
+
+    return lambda quantity, row: band(quantity, tuple(keys.attributes(row).items()))
 
 
 def _check_context(question: InferenceQuestion, arch: ModelArch) -> None:

@@ -42,7 +42,7 @@ def test_the_sentence_says_what_where_for_how_much_and_how_fast() -> None:
 def test_cost_is_shown_per_gpu_and_per_node_together() -> None:
     cost, speed, room = present_inference(plan_factory(), {}, "option-0").figures
     assert (cost.value, cost.notes[0]) == ("$43.20 /h", "$5.40 per GPU · $43.20 per node")
-    assert (speed.value, speed.notes[1]) == ("620 ms · 27 ms", "TTFT likely 546 ms to 694 ms")
+    assert (speed.value, speed.notes[1]) == ("620 ms · 27 ms", "TTFT likely 434 ms to 930 ms")
     assert (room.value, room.notes[0]) == ("31 %", "20 of 29 requests/s at the peak")
 
 
@@ -63,7 +63,7 @@ def test_a_row_links_to_the_same_question_with_that_option() -> None:
 
 def test_an_unmeasured_option_has_no_band() -> None:
     unknown = Confidence(kind="extrapolated", low=0.0, high=math.inf, basis="no measured case", cases=0)
-    plan = plan_factory(1, options=(inference_option(0, confidence=unknown),))
+    plan = plan_factory(1, options=(inference_option(0, confidence=unknown, ttft_confidence=unknown),))
     answer = present_inference(plan, {}, "")
     assert answer.detail.endswith("extrapolated: no measured case · price read 13 days ago")
     assert answer.rows[0].cells[-1].text == "–"
