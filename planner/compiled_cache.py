@@ -13,6 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 COMPILERS = ("numba", "llvmlite", "numpy")
+SHARED_SOURCES = ("compiled.py", "handle.py", "layout.py", "codes.py")
+"""What compiled functions are made of beside the files that define them."""
+MARK = b"simulate.compiled import"
+"""Stands in every file that defines compiled functions."""
 
 
 def compiled_cache_folder(parent: Path, engine: Path) -> Path:
@@ -20,6 +24,9 @@ def compiled_cache_folder(parent: Path, engine: Path) -> Path:
     digest = hashlib.sha256(sys.version.encode())
     for name in COMPILERS:
         digest.update(version(name).encode())
-    for source in (engine / "step_time.py", *sorted((engine / "simulate").glob("*.py"))):
-        digest.update(source.read_bytes())
+    digest.update((engine / "step_time.py").read_bytes())
+    for source in sorted((engine / "simulate").glob("*.py")):
+        text = source.read_bytes()
+        if source.name in SHARED_SOURCES or MARK in text:
+            digest.update(text)
     return parent / digest.hexdigest()[:16]

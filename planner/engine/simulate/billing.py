@@ -28,12 +28,14 @@ class Bill:
         self._up = np.zeros(len(gpus), np.int64)
         self._since = np.zeros(len(gpus))
         self._paid_s = np.zeros(len(gpus))
+        self._rentals = np.zeros(len(gpus), np.int64)
 
     def begin(self, replica: int, now_s: float) -> None:
         """One more replica of its unit is paid for."""
         unit = self.unit_of_replica[replica]
         if self._up[unit] == 0:
             self._since[unit] = now_s
+            self._rentals[unit] += 1
         self._up[unit] += 1
 
     def end(self, replica: int, now_s: float) -> None:
@@ -42,6 +44,22 @@ class Bill:
         self._up[unit] -= 1
         if self._up[unit] == 0:
             self._paid_s[unit] += now_s - self._since[unit]
+
+    def unit(self, replica: int) -> int:
+        """The rented unit (node) of a replica."""
+        return int(self.unit_of_replica[replica])
+
+    def rental(self, replica: int) -> int:
+        """How many times its unit has been rented: another number, another node."""
+        return int(self._rentals[self.unit(replica)])
+
+    def is_rented(self, replica: int) -> bool:
+        """Whether its unit is paid for now."""
+        return bool(self._up[self.unit(replica)] > 0)
+
+    def neighbours(self, replica: int) -> list[int]:
+        """All replicas of its unit, itself included."""
+        return [int(other) for other in np.flatnonzero(self.unit_of_replica == self.unit(replica))]
 
     def paid_s(self, end_s: float) -> Array:
         """Seconds paid by unit, those still rented up to ``end_s``."""

@@ -212,6 +212,7 @@ FLEET: Final = _record(
         "preemptions": "i8",
         "retries": "i8",
         "last_done": "f8",
+        "last_left": "f8",
         "first_arrival": "f8",
     }
 )

@@ -79,8 +79,9 @@ def _row(st: State, s: int, last_s: float, outcome: int) -> None:
 
 
 @inner
-def _free_slot(st: State, s: int) -> None:
+def _free_slot(st: State, s: int, t: float) -> None:
     fleet = st.fleet[0]
+    fleet.last_left = t
     st.slots[s].request = NONE
     st.slots[s].next = fleet.free_slot
     fleet.free_slot = s
@@ -95,7 +96,7 @@ def leave_unserved(st: State, s: int, t: float, outcome: int) -> None:
     st.bins[time_bin(st, t)].lost += 1
     _row(st, s, math.nan, outcome)
     _release_client(st, t)
-    _free_slot(st, s)
+    _free_slot(st, s, t)
 
 
 @inner
@@ -131,7 +132,7 @@ def leave_served(st: State, s: int, t: float) -> None:
     fleet.last_done = t
     _row(st, s, t, DONE)
     _release_client(st, t)
-    _free_slot(st, s)
+    _free_slot(st, s, t)
 
 
 @inner

@@ -79,6 +79,8 @@ class Run:
     state: State = field(init=False)
     table: Array = field(init=False)
     bill: Bill = field(init=False)
+    traffic_is_over: bool = False
+    last_arrival_s: float = 0.0
 
     def __post_init__(self) -> None:
         fleet = self.fleet
@@ -162,6 +164,16 @@ class Run:
         """A replica is gone at once; returns the requests it lost. The gateway may still believe in it."""
         return int(stop_replica(self.table, replica, now_s))
 
+    def outstanding(self, replica: int) -> int:
+        """Requests sent to a replica that it has not answered."""
+        return int(self.state.replicas["outstanding"][replica])
+
+    def stuck_for_s(self, until_s: float) -> float:
+        """How long, by ``until_s``, nothing has left since the last request came; 0 while more may come."""
+        if not self.traffic_is_over or self.state.fleet["live"][0] == 0:
+            return 0.0
+        return until_s - max(self.last_arrival_s, float(self.state.fleet["last_left"][0]))
+
     def include(self, replica: int) -> None:
         """The gateway sends requests to a replica again."""
         self._set_members(replica, present=True)
@@ -202,16 +214,16 @@ def simulate(
     if rows is not None:
         run.keep_rows()
     plane.start(run)
-    last_arrival_s = 0.0
     for batch, last in _with_last(batches):
         run.state.fleet["cursor"] = 0
-        _serve(run, plane, batch, last, rows)
+        run.traffic_is_over = last
         if len(batch.arrival_s):
-            last_arrival_s = float(batch.arrival_s[-1])
+            run.last_arrival_s = float(batch.arrival_s[-1])
+        _serve(run, plane, batch, last, rows)
         if progress is not None:
             progress(int(run.state.fleet["arrived"][0]), run.now_s)
     run._flush(rows)
-    return read_outcome(run.state, run.bill, last_arrival_s)
+    return read_outcome(run.state, run.bill, run.last_arrival_s)
 
 
 def _serve(run: Run, plane: ControlPlane, batch: Traffic, last: bool, rows: RowsSink | None) -> None:

@@ -1,0 +1,153 @@
+"""The places that replicas of a fleet may take: off, starting, ready, draining or dead.
+
+Whatever changes, ``reconcile`` brings the number that are starting or ready to what their pool wants,
+as far as there are free places. Nodes fill from the lowest place up and empty from the highest down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from planner.engine.simulate.clock import Clock
+from planner.engine.simulate.lifecycle import Incident, IncidentKind, PoolLife
+from planner.engine.simulate.run import Run
+
+OFF: Final = 0
+STARTING: Final = 1
+READY: Final = 2
+DRAINING: Final = 3
+DEAD: Final = 4
+DRAIN_CHECK_S: Final = 1.0
+
+Told = Callable[[int, float], None]
+"""Told a place, or a pool, and the time."""
+
+
+class Places:
+    """State of every place, and the moves between states."""
+
+    def __init__(self, run: Run, lives: Sequence[PoolLife], clock: Clock) -> None:
+        self.run = run
+        self.lives = lives
+        self.clock = clock
+        self.pool = [int(pool) for pool in run.state.replicas["pool"]]
+        self.of_pool = [
+            [place for place, pool in enumerate(self.pool) if pool == number] for number in range(len(lives))
+        ]
+        self.state = np.full(len(self.pool), OFF)
+        self.version = np.zeros(len(self.pool), np.int64)
+        self.latest_version = [0] * len(lives)
+        self.surge = [0] * len(lives)
+        self.wanted = [pool.replicas for pool in run.fleet.pools]
+        self.incidents: list[Incident] = []
+        self.on_ready: list[Told] = []
+        self.on_off: list[Told] = []
+        self._epoch = np.zeros(len(self.pool), np.int64)
+
+    def note(self, kind: IncidentKind, now_s: float, pool: int, **more: Any) -> None:
+        """Keep an incident for the report."""
+        self.incidents.append(Incident(at_s=now_s, kind=kind, pool=pool, **more))
+
+    def living(self, pool: int) -> list[int]:
+        """Places that serve or will."""
+        return [place for place in self.of_pool[pool] if self.state[place] in (STARTING, READY)]
+
+    def ready(self, pool: int) -> list[int]:
+        """Places that serve."""
+        return [place for place in self.of_pool[pool] if self.state[place] == READY]
+
+    def want(self, pool: int, replicas: int, now_s: float) -> None:
+        """Change how many replicas a pool should have."""
+        if replicas != self.wanted[pool]:
+            self.wanted[pool] = replicas
+            self.note("scaled", now_s, pool, replicas=replicas)
+            self.reconcile(pool, now_s)
+
+    def reconcile(self, pool: int, now_s: float) -> None:
+        """Start or let go replicas until as many as wanted are starting or ready."""
+        living = self.living(pool)
+        limit = self.wanted[pool] + self.surge[pool]
+        for place in self.of_pool[pool]:
+            if len(living) >= limit:
+                break
+            if self.state[place] == OFF:
+                self._start(place, now_s)
+                living.append(place)
+        # Those that don't serve yet go first, then the highest places, so that whole nodes empty.
+        spare = sorted(living, key=lambda place: (self.state[place] == READY, -place))
+        for place in spare[: max(0, len(living) - limit)]:
+            self.let_go(place, now_s)
+
+    def start_warm(self, place: int, now_s: float) -> None:
+        """Ready at once: what runs when the simulation begins."""
+        self.run.rent(place, now_s)
+        self._become_ready(place, now_s)
+
+    def _start(self, place: int, now_s: float) -> None:
+        start = self.lives[self.pool[place]].start
+        seconds = start.restart_s if self.run.bill.is_rented(place) else start.cold_s
+        self.run.rent(place, now_s)
+        self._enter(place, STARTING)
+        self.version[place] = self.latest_version[self.pool[place]]
+        epoch = int(self._epoch[place])
+
+        def started(at_s: float) -> None:
+            if self._epoch[place] == epoch:
+                self._become_ready(place, at_s)
+
+        self.clock.at(now_s + seconds, started)
+
+    def _become_ready(self, place: int, now_s: float) -> None:
+        self._enter(place, READY)
+        self.run.bring_up(place, now_s)
+        self.note("ready", now_s, self.pool[place], replica=place)
+        for told in self.on_ready:
+            told(place, now_s)
+
+    def let_go(self, place: int, now_s: float) -> None:
+        """Drain: no new requests; off with the last one, or at the end of the grace period."""
+        if self.state[place] == STARTING:
+            self.switch_off(place, now_s)
+            return
+        self.drain(place)
+        deadline_s = now_s + self.lives[self.pool[place]].grace_s
+        epoch = int(self._epoch[place])
+
+        def check(at_s: float) -> None:
+            if self._epoch[place] != epoch:
+                return
+            if self.run.outstanding(place) == 0 or at_s >= deadline_s:
+                self.run.take_down(place, at_s)
+                self.switch_off(place, at_s)
+            else:
+                self.clock.at(min(at_s + DRAIN_CHECK_S, deadline_s), check)
+
+        self.clock.at(now_s, check)
+
+    def drain(self, place: int) -> None:
+        """The gateway sends it nothing more."""
+        self._enter(place, DRAINING)
+        self.run.exclude(place)
+
+    def die(self, place: int, now_s: float) -> int:
+        """Gone without notice; returns the requests it lost. The gateway doesn't know yet."""
+        lost = self.run.take_down(place, now_s) if self.state[place] != STARTING else 0
+        self._enter(place, DEAD)
+        self.run.give_up(place, now_s)
+        return lost
+
+    def switch_off(self, place: int, now_s: float) -> None:
+        """Off, free to be started again, and no longer paid for."""
+        self.run.exclude(place)
+        self._enter(place, OFF)
+        self.run.give_up(place, now_s)
+        for told in self.on_off:
+            told(place, now_s)
+
+    def _enter(self, place: int, state: int) -> None:
+        # What was planned for the place in its old state no longer holds.
+        self._epoch[place] += 1
+        self.state[place] = state
