@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from celery import current_app
+from django.db import connection
 from django.test import Client
 
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -97,6 +99,24 @@ def test_the_same_key_and_request_start_one_job(start: Start, announced: list[in
     assert (first.status_code, again.status_code) == (202, 202)
     assert first.headers["Location"] == again.headers["Location"]
     assert len(announced) == Run.objects.count() == 1
+
+
+def test_of_many_requests_at_once_with_one_key_one_job_comes(announced: list[int]) -> None:
+    key = str(uuid4())
+
+    def send(_: int) -> tuple[int, str]:
+        try:
+            response = Client().post(
+                "/api/v1/runs/", data=DOUBLE, content_type="application/json", headers={"Idempotency-Key": key}
+            )
+            return response.status_code, response.json()["id"]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        answers = set(pool.map(send, range(6)))
+    assert answers == {(202, str(Run.objects.get().uuid))}
+    assert len(announced) == 1
 
 
 def test_the_same_key_with_another_request_is_422(start: Start) -> None:
