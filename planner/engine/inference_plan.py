@@ -36,6 +36,7 @@ from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize
 from planner.engine.offers import Shape, offer_table, select_offers
+from planner.engine.rejections import in_order
 from planner.engine.serving import ServingEstimate, cycle
 from planner.engine.serving_calibration import Keys, ServingProfiles
 from planner.engine.serving_candidates import candidate_keys
@@ -94,7 +95,7 @@ def plan_inference(
         recommended=recommended(options),
         options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
-        rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
+        rejections=in_order(rejections),
         advice=() if options else advise(question, rejections),
         assumptions=tuple(_assumptions(question, memory_profile, snapshot.prices)),
     )

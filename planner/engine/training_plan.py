@@ -19,6 +19,7 @@ from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize
 from planner.engine.offers import offer_table, select_offers
+from planner.engine.rejections import in_order
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import search_layouts
 from planner.engine.training_clusters import training_clusters
@@ -77,7 +78,7 @@ def plan_training(
         recommended=recommended(options),
         options_found=found,
         options_tried=tried,
-        rejections=tuple(sorted(rejections, key=lambda r: (-r.count, r.subject, r.code))),
+        rejections=in_order(rejections),
         advice=run.advice if options else (*run.advice, *advise(question, rejections)),
         assumptions=(
             *run.assumptions,
