@@ -12,37 +12,16 @@ from __future__ import annotations
 
 import math
 
-from planner.engine.simulate.codes import (
-    CANCELLED,
-    DECODING,
-    MOVING,
-    NONE,
-    PREFILL,
-    PREFILLING,
-    QUEUE_TIMEOUT,
-    ROUTE,
-    WAITING,
-)
+from planner.engine.simulate.admission import admit_waiting, continue_prefills, expire_waiting, make_room
+from planner.engine.simulate.codes import CANCELLED, MOVING, NONE, PREFILL, ROUTE
 from planner.engine.simulate.compiled import inner, step_time
 from planner.engine.simulate.decode_run import decode_step_s, plan_run, run_s, steps_reaching
-from planner.engine.simulate.kv_blocks import blocks_of, crossing, own_blocks, steps_within
+from planner.engine.simulate.kv_blocks import crossing, steps_within
 from planner.engine.simulate.layout import State
-from planner.engine.simulate.prefix_cache import give, hold_units, leading_hits, release, take
-from planner.engine.simulate.queues import (
-    join_prefilling,
-    join_running,
-    leave_prefilling,
-    leave_running,
-    leave_waiting,
-    pop_finish,
-    push_event,
-    push_finish,
-    remove_finish,
-    set_next,
-    wait_first,
-)
-from planner.engine.simulate.recording import leave_served, leave_unserved
-from planner.engine.simulate.rng import uniform
+from planner.engine.simulate.prefix_cache import take
+from planner.engine.simulate.queues import leave_prefilling, leave_running, pop_finish, push_event, set_next
+from planner.engine.simulate.recording import leave_unserved
+from planner.engine.simulate.sequences import finish, join_decode, leave_decoding, stop_running
 
 
 @inner
@@ -75,18 +54,18 @@ def compose(st: State, r: int, t: float) -> None:
     rep = st.replicas[r]
     kind = st.kinds[rep.kind]
     while True:
-        _expire(st, r, t)
+        expire_waiting(st, r, t)
         rep.prefill_tokens = 0.0
         rep.prefill_pairs = 0.0
         rep.blocked = 0
         rep.paused = 0
         before = rep.preemptions
         seen = rep.last_start if rep.busy and kind.lookahead else t
-        _make_room(st, r)
+        make_room(st, r)
         budget = kind.max_tokens - rep.decoding * (1 + kind.draft_tokens) if kind.chunked else kind.max_tokens
-        budget = _continue_prefills(st, r, budget)
+        budget = continue_prefills(st, r, budget)
         if rep.preemptions == before:
-            _admit_waiting(st, r, seen, t, budget)
+            admit_waiting(st, r, seen, t, budget)
         if rep.prefill_tokens > 0 or rep.decoding > 0:
             _start(st, r, t)
             return
@@ -148,7 +127,7 @@ def complete(st: State, r: int, t: float) -> None:
         _advance_prefills(st, r, t)
     while rep.heap_n > 0 and st.heap_key[r, 0] <= rep.steps:
         s = pop_finish(st, r)
-        _leave_decoding(st, r, s)
+        leave_decoding(st, r, s)
         finish(st, r, s, t, st.slots[s].input + st.slots[s].output - 1)
     if rep.cancels > 0:
         _drop_cancelled(st, r, t)
@@ -168,19 +147,6 @@ def _drop_cancelled(st: State, r: int, t: float) -> None:
             st.fleet[0].drain = 1
             leave_unserved(st, s, t, CANCELLED)
         s = following
-
-
-@inner
-def finish(st: State, r: int, s: int, t: float, tokens: int) -> None:
-    """A request has its last token: free what it holds."""
-    rep = st.replicas[r]
-    leave_running(st, r, s)
-    release(st, r, s, tokens)
-    rep.outstanding -= 1
-    rep.done += 1
-    rep.blocked = 0
-    st.fleet[0].drain = 1
-    leave_served(st, s, t)
 
 
 @inner
@@ -218,232 +184,3 @@ def _send_kv(st: State, r: int, s: int, t: float) -> None:
     request.prefilled = 1
     request.pool = st.pools[rep.pool].decode_pool
     push_event(st, t + kind.transfer_s + kind.transfer_token_s * request.target, ROUTE, s)
-
-
-@inner
-def join_decode(st: State, r: int, s: int) -> None:
-    """Decode from the next iteration on; the first token is there already."""
-    rep = st.replicas[r]
-    kind = st.kinds[rep.kind]
-    request = st.slots[s]
-    left = request.output - request.generated
-    context = float(request.input + request.generated)
-    steps = left if kind.draft_tokens == 0 else _verify_steps(st, left, kind.draft_tokens, kind.acceptance)
-    request.state = DECODING
-    request.join = rep.steps
-    request.rate = left / steps
-    request.finish = rep.steps + steps
-    rep.decoding += 1
-    rep.context += context
-    rep.growth += request.rate
-    st.phases[r, int(context - rep.steps) % kind.block_tokens] += 1
-    push_finish(st, r, request.finish, s)
-
-
-@inner
-def _verify_steps(st: State, tokens: int, drafts: int, acceptance: float) -> int:
-    """Iterations to emit ``tokens``: each keeps its own token and drafts until the first refused one."""
-    steps = 0
-    while tokens > 0:
-        steps += 1
-        tokens -= 1
-        for _ in range(drafts):
-            if uniform(st) >= acceptance:
-                break
-            tokens -= 1
-    return steps
-
-
-@inner
-def _leave_decoding(st: State, r: int, s: int) -> None:
-    """Take a request out of the decode batch's sums (it is off the heap already)."""
-    rep = st.replicas[r]
-    kind = st.kinds[rep.kind]
-    request = st.slots[s]
-    grown = (rep.steps - request.join) * request.rate
-    start = float(request.input + request.generated)
-    rep.decoding -= 1
-    rep.context -= start + grown
-    rep.growth -= request.rate
-    st.phases[r, int(start - request.join) % kind.block_tokens] -= 1
-    if kind.draft_tokens > 0:
-        block = kind.block_tokens
-        held = request.input + request.generated - 1
-        begun = blocks_of(held + int(grown + 0.5), block) - blocks_of(held, block)
-        rep.debt += begun - grown / block
-    request.generated += int(grown + 0.5)
-    if rep.decoding == 0:
-        rep.context = 0.0
-        rep.growth = 0.0
-
-
-@inner
-def preempt(st: State, r: int) -> None:
-    """Stop the newest running request, free its blocks, and put it at the head of the queue."""
-    rep = st.replicas[r]
-    s = rep.run_tail
-    stop_running(st, r, s)
-    st.slots[s].state = WAITING
-    st.slots[s].ready = -math.inf
-    wait_first(st, r, s)
-    rep.preemptions += 1
-    st.fleet[0].preemptions += 1
-
-
-@inner
-def stop_running(st: State, r: int, s: int) -> None:
-    """Take a request off its replica in whatever state it runs, its blocks freed; its answer so far is kept."""
-    request = st.slots[s]
-    if request.state == DECODING:
-        remove_finish(st, r, s)
-        _leave_decoding(st, r, s)
-        release(st, r, s, request.input + request.generated - 1)
-    else:
-        leave_prefilling(st, r, s)
-        release(st, r, s, request.computed + request.chunk)
-    leave_running(st, r, s)
-    request.computed = 0
-    request.chunk = 0
-
-
-@inner
-def _make_room(st: State, r: int) -> None:
-    """Reserve the blocks that decodes begin in the next iteration, preempting until they are free."""
-    rep = st.replicas[r]
-    rep.reserved = crossing(st, r, 1) if rep.decoding > 0 else 0
-    while rep.reserved > rep.free:
-        preempt(st, r)
-        rep.reserved = crossing(st, r, 1) if rep.decoding > 0 else 0
-
-
-@inner
-def _continue_prefills(st: State, r: int, budget: int) -> int:
-    """Give unfinished prompts their next chunk; returns the token budget left."""
-    rep = st.replicas[r]
-    block = st.kinds[rep.kind].block_tokens
-    s = rep.pre_head
-    while s != NONE and budget > 0:
-        request = st.slots[s]
-        following = request.queued
-        chunk = min(request.target - request.computed, budget)
-        blocks = blocks_of(request.computed + chunk, block) - blocks_of(request.computed, block)
-        while blocks > rep.free - rep.reserved and request.state == PREFILLING:
-            if rep.run_tail == following:
-                following = NONE
-            preempt(st, r)
-            rep.reserved = crossing(st, r, 1) if rep.decoding > 0 else 0
-        if request.state != PREFILLING:
-            break
-        _schedule(st, r, s, chunk, own_blocks(st, r, s, request.computed))
-        budget -= chunk
-        s = following
-    return budget
-
-
-@inner
-def _schedule(st: State, r: int, s: int, chunk: int, own: int) -> None:
-    """Allocate blocks for the chunk and add it to the iteration; ``own`` blocks are the request's already."""
-    rep = st.replicas[r]
-    kind = st.kinds[rep.kind]
-    request = st.slots[s]
-    done = request.computed
-    if kind.prefix_cache:
-        own = hold_units(st, r, s, done + chunk, own)
-    more = own_blocks(st, r, s, done + chunk) - own
-    if more >= 0:
-        take(st, r, more)
-    else:
-        give(st, r, -more)
-    request.chunk = chunk
-    rep.prefill_tokens += chunk
-    rep.prefill_pairs += chunk * float(done) + 0.5 * chunk * (chunk + 1)
-
-
-@inner
-def _begin(st: State, r: int, s: int, chunk: int, t: float) -> None:
-    """A waiting request starts to run: its first chunk, or at once its decode where its KV came from elsewhere."""
-    rep = st.replicas[r]
-    request = st.slots[s]
-    if math.isnan(request.scheduled):
-        request.scheduled = t
-    join_running(st, r, s)
-    if request.prefilled:
-        take(st, r, blocks_of(request.target, st.kinds[rep.kind].block_tokens))
-        join_decode(st, r, s)
-        return
-    request.state = PREFILLING
-    request.hits += request.computed
-    join_prefilling(st, r, s)
-    _schedule(st, r, s, chunk, 0)
-
-
-@inner
-def _expire(st: State, r: int, t: float) -> None:
-    """Turn away waiting requests that were never scheduled within the queue's time limit."""
-    rep = st.replicas[r]
-    limit = st.kinds[rep.kind].queue_timeout_s
-    while rep.wait_head != NONE:
-        request = st.slots[rep.wait_head]
-        if not (math.isnan(request.scheduled) and t - request.arrival > limit):
-            return
-        s = leave_waiting(st, r)
-        rep.outstanding -= 1
-        st.fleet[0].drain = 1
-        leave_unserved(st, s, t, QUEUE_TIMEOUT)
-
-
-@inner
-def _admit_waiting(st: State, r: int, seen: float, t: float, budget: int) -> None:
-    """Admit waiting requests that had arrived by ``seen``, in order, until something runs out."""
-    rep = st.replicas[r]
-    kind = st.kinds[rep.kind]
-    while rep.wait_head != NONE:
-        s = rep.wait_head
-        request = st.slots[s]
-        if rep.running >= kind.max_seqs:
-            rep.blocked = 1
-            return
-        if request.ready > seen:
-            return
-        if budget <= 0 and not request.prefilled:
-            rep.blocked = 1
-            return
-        chunk = _fit(st, r, s, budget)
-        if chunk == NONE:
-            rep.blocked = 1
-            return
-        if chunk == 0 and not request.prefilled:
-            return
-        leave_waiting(st, r)
-        _begin(st, r, s, chunk, t)
-        budget -= chunk
-
-
-@inner
-def _fit(st: State, r: int, s: int, budget: int) -> int:
-    """The first chunk a waiting request would get: none if its blocks aren't free, 0 if it must wait for budget."""
-    rep = st.replicas[r]
-    kind = st.kinds[rep.kind]
-    request = st.slots[s]
-    request.target = request.input + request.generated - request.prefilled
-    avail = rep.free - rep.reserved
-    if request.prefilled:
-        return 0 if blocks_of(request.target + 1, kind.block_tokens) <= avail else NONE
-    cached = 0
-    shared_blocks = 0
-    if kind.prefix_cache and request.shared > 0:
-        most = min(request.target - 1, request.shared) // kind.unit_tokens
-        hits, held = leading_hits(st, r, s, most)
-        cached = hits * kind.unit_tokens
-        shared_blocks = held * (kind.unit_tokens // kind.block_tokens)
-    chunk = request.target - cached
-    if kind.chunked:
-        chunk = min(chunk, budget)
-    elif chunk > budget and rep.prefill_tokens > 0:
-        return 0
-    until = request.target if kind.reserve_prompt else cached + chunk
-    # A cached unit that nobody holds is a free block too, so taking it costs as much as a new one.
-    if blocks_of(until, kind.block_tokens) - shared_blocks > avail:
-        return NONE
-    request.computed = cached
-    return chunk  # type: ignore[no-any-return]

@@ -25,7 +25,7 @@ from planner.engine.simulate.codes import (
 from planner.engine.simulate.compiled import entry, inner
 from planner.engine.simulate.dynamic_batch import complete_batches, dispatch
 from planner.engine.simulate.handle import open_state
-from planner.engine.simulate.iteration import complete, compose, cut_run, stop_running
+from planner.engine.simulate.iteration import complete, compose, cut_run
 from planner.engine.simulate.layout import Array, State, Traffic
 from planner.engine.simulate.prefix_cache import empty_cache, release
 from planner.engine.simulate.queues import (
@@ -39,6 +39,7 @@ from planner.engine.simulate.queues import (
 )
 from planner.engine.simulate.recording import leave_unserved, take_sample, time_bin
 from planner.engine.simulate.routing import drain_held, expire_held, remove_held, route, send_again
+from planner.engine.simulate.sequences import stop_running
 
 
 @entry
