@@ -36,6 +36,7 @@ PERMISSIONS: dict[str, Grant] = {
     "planner.view_price_book": Grant(role=Role.VIEWER, key_scope="price_books:read"),
     "planner.change_price_book": Grant(role=Role.BUYER, key_scope="price_books:write"),
     "planner.view_scenario": Grant(role=Role.VIEWER, key_scope="scenarios:read"),
+    "planner.comment_scenario": Grant(role=Role.VIEWER, key_scope="scenarios:write"),
     "planner.change_scenario": Grant(role=Role.PLANNER, key_scope="scenarios:write"),
     "planner.view_quote": Grant(role=Role.VIEWER, key_scope="quotes:read"),
     "planner.change_quote": Grant(role=Role.BUYER, key_scope="quotes:write"),

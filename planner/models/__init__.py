@@ -14,10 +14,14 @@ from planner.models.pricebook import (
     PriceUnit,
     PrivateInstanceType,
 )
+from planner.models.quote import EXPIRED, SHOWN_STATUSES, Quote, QuoteCounter, QuoteStatus
 from planner.models.run import Run, RunStatus
+from planner.models.scenario import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
 from planner.models.user import User
 
 __all__ = [
+    "EXPIRED",
+    "SHOWN_STATUSES",
     "ApiKey",
     "AuditEntry",
     "Commitment",
@@ -28,14 +32,22 @@ __all__ = [
     "Membership",
     "NegotiatedPrice",
     "Organization",
+    "PlanKind",
     "PriceBook",
     "PriceBookFile",
     "PriceUnit",
     "PrivateInstanceType",
+    "Quote",
+    "QuoteCounter",
+    "QuoteStatus",
     "Role",
     "Run",
     "RunStatus",
+    "Scenario",
+    "ScenarioComment",
+    "ScenarioVersion",
     "ServiceAccount",
+    "ShareLink",
     "TenantRow",
     "User",
 ]

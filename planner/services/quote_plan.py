@@ -1,0 +1,225 @@
+"""From a saved plan to a quote: what is bought, what else such a plan usually needs, and the annex."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+
+from planner.documents.snapshot import Fact, Plan, Statement
+from planner.engine.answers import Confidence, Term
+from planner.engine.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
+from planner.models import PlanKind, ScenarioVersion
+from planner.services.quote_terms import ItemTerms
+
+BYTES_PER_OUTPUT_TOKEN: Final = 5
+"""UTF-8 text of a token is 4 to 5 bytes in most languages; streaming and JSON come on top."""
+KEPT_CHECKPOINTS: Final = 3
+DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
+USD: Final = "USD"
+CONTRACT_FLAGS: Final = frozenset({"price_book_discount", "negotiated_price", "private_capacity", "committed_capacity"})
+
+
+def compute_item(version: ScenarioVersion) -> ItemTerms:
+    """The compute line: node-hours of a month, or of the whole run, at the plan's price."""
+    option = option_of(version)
+    cluster, price = option["cluster"], option["price"]
+    nodes = int(cluster["nodes"])
+    is_training = version.scenario.kind == PlanKind.TRAINING
+    hours = run_hours(option) if is_training else Decimal(HOURS_PER_MONTH)
+    per_node = f"{cluster['gpus_per_node']:g}x {cluster['accelerator_name']}"
+    return ItemTerms(
+        category="compute",
+        label=f"{nodes} {'node' if nodes == 1 else 'nodes'} of {per_node}",
+        detail=", ".join(
+            part
+            for part in (cluster["instance_type"], cluster["provider"], cluster["region"], cluster["country"])
+            if part
+        )
+        + f"; {nodes} x {hours:f} h",
+        source=f"{price['source']}, {price['as_of']}"[:240],
+        quantity=nodes * hours,
+        unit="node_hour",
+        unit_price=Decimal(price["usd_per_node_hour"]),
+        currency=USD,
+        cadence="once" if is_training else "monthly",
+    )
+
+
+def suggested_items(version: ScenarioVersion) -> tuple[ItemTerms, ...]:
+    """Lines that such a plan usually needs, with quantities from the plan; their prices are not known here."""
+    option, plan = option_of(version), version.plan
+    gpus = Decimal(str(option["cluster"]["gpus_billed"]))
+    weights = _weights_gib(option)
+    items = [
+        _suggested("storage", "gib_month", weights, "Model weights", "one copy in object storage"),
+        _suggested("licences", "gpu_month", gpus, "Software licences", "each GPU billed"),
+    ]
+    if version.scenario.kind == PlanKind.TRAINING:
+        size = _term(option, "run", "checkpoint size")
+        if size is not None:
+            kept = Decimal(str(round(size * KEPT_CHECKPOINTS, 1)))
+            items.append(
+                _suggested("storage", "gib_month", kept, "Checkpoints", f"{KEPT_CHECKPOINTS} kept of {size:,.1f} GiB")
+            )
+        tokens = Decimal(str(round(float(plan["tokens"]) * BYTES_PER_OUTPUT_TOKEN / 2**30, 1)))
+        detail = f"{BYTES_PER_OUTPUT_TOKEN} bytes a token"
+        items.append(_suggested("storage", "gib_month", tokens, "Training data", detail))
+    else:
+        out = float(plan["mean_requests_s"]) * float(plan["question"]["output_tokens"])
+        gigabytes = out * BYTES_PER_OUTPUT_TOKEN * SECONDS_PER_HOUR * HOURS_PER_MONTH / GB
+        detail = f"mean load, {BYTES_PER_OUTPUT_TOKEN} bytes a token"
+        items.append(_suggested("egress", "gb", Decimal(str(round(gigabytes, 1))), "Answers to users", detail))
+    items.append(_suggested("networking", "month", Decimal(1), "Private connection", ""))
+    return tuple(items)
+
+
+def default_months(version: ScenarioVersion) -> int:
+    """The term that goes with the way it is bought, or with the run."""
+    option = option_of(version)
+    if version.scenario.kind == PlanKind.TRAINING:
+        return max(1, math.ceil(float(option["speed"]["days"]) / DAYS_PER_MONTH))
+    return 36 if option["cluster"]["purchase_option"] == "reserved_3y" else 12
+
+
+def option_of(version: ScenarioVersion) -> Mapping[str, Any]:
+    """The option that was chosen, as JSON."""
+    option: Mapping[str, Any] = version.plan["options"][0]
+    return option
+
+
+def run_hours(option: Mapping[str, Any]) -> Decimal:
+    """Hours of a training run, as its cost was computed with them."""
+    hours = _term(option, "run", "wall time")
+    return Decimal(repr(hours)) if hours is not None else Decimal(repr(float(option["speed"]["days"]) * 24))
+
+
+def plan_facts(version: ScenarioVersion) -> Plan:
+    """The plan as the annex prints it."""
+    option = option_of(version)
+    return Plan(
+        kind="training" if version.scenario.kind == PlanKind.TRAINING else "inference",
+        scenario=version.scenario.name,
+        version=version.number,
+        option=version.option_id,
+        catalog_version=version.catalog_version,
+        engine_version=version.engine_version,
+        priced_on=version.priced_on,
+        facts=tuple(_facts(version, option)),
+        working=tuple(Term(**term) for term in option["working"]),
+        assumptions=tuple(version.plan["assumptions"]),
+        confidence=Confidence(**option["confidence"]) if option.get("confidence") else None,
+    )
+
+
+def statements(version: ScenarioVersion) -> tuple[Statement, ...]:
+    """What the plan's figures assume, in words that every language has."""
+    option = option_of(version)
+    cluster, price = option["cluster"], option["price"]
+    said: list[Statement] = []
+    if version.scenario.kind == PlanKind.TRAINING:
+        said.append(_say("run_hours", hours=f"{run_hours(option):f}"))
+    else:
+        said.append(_say("hours_730"))
+    if not CONTRACT_FLAGS & set(price["flags"]):
+        said.append(_say("list_prices"))
+    if cluster["gpus_billed"] != cluster["gpus_used"]:
+        said.append(_say("whole_nodes", billed=f"{cluster['gpus_billed']:g}", used=f"{cluster['gpus_used']:g}"))
+    if price["is_stale"]:
+        said.append(_say("stale_price", date=price["as_of"]))
+    if cluster["purchase_option"] == "spot":
+        said.append(_say("spot"))
+    said.append(_say("availability"))
+    return (*said, _say("speed_band"))
+
+
+def _say(code: str, **values: str) -> Statement:
+    return Statement(code=code, values=values)
+
+
+def _facts(version: ScenarioVersion, option: Mapping[str, Any]) -> list[Fact]:
+    plan, cluster, layout = version.plan, option["cluster"], option["layout"]
+    question, price = plan["question"], option["price"]
+    common = [
+        Fact(code="model", text=plan["model"]["name"] or plan["model"]["hf_id"]),
+        Fact(code="params", number=float(plan["model"]["total_params"])),
+    ]
+    rented = [
+        *(Fact(code=code, text=str(cluster[code])) for code in ("provider", "region", "country") if cluster[code]),
+        Fact(code="instance_type", text=cluster["instance_type"]),
+        Fact(code="accelerator", text=cluster["accelerator_name"]),
+        Fact(code="purchase_option", text=cluster["purchase_option"]),
+        Fact(code="nodes", number=float(cluster["nodes"])),
+        Fact(code="gpus_per_node", number=float(cluster["gpus_per_node"])),
+        Fact(code="interconnect", text=cluster["interconnect"]),
+        Fact(code="layout", text=layout_text(layout)),
+        Fact(code="list_price", number=float(price["usd_per_node_hour"]), unit="USD/h"),
+        Fact(code="price_read", text=price["as_of"]),
+    ]
+    asked = _training_facts if version.scenario.kind == PlanKind.TRAINING else _serving_facts
+    return [*common, *asked(plan, question, option), *rented]
+
+
+def _serving_facts(plan: Mapping[str, Any], question: Mapping[str, Any], option: Mapping[str, Any]) -> list[Fact]:
+    speed, at = option["speed"], str(question.get("slo_percentile") or "p95")
+    facts = [
+        Fact(code="input_tokens", number=float(question["input_tokens"]), unit="tokens"),
+        Fact(code="output_tokens", number=float(question["output_tokens"]), unit="tokens"),
+        Fact(code="mean_load", number=float(plan["mean_requests_s"]), unit="req/s"),
+        Fact(code="peak_load", number=float(plan["peak_requests_s"]), unit="req/s"),
+        Fact(code="weight_format", text=option["weight_format"]),
+        Fact(code="kv_format", text=option["kv_format"]),
+    ]
+    for code, values in (("ttft", speed["ttft_ms"]), ("tpot", speed["tpot_ms"])):
+        if values.get(at) is not None:
+            facts.append(Fact(code=code, number=float(values[at]), unit="ms", text=at))
+    facts.append(Fact(code="capacity", number=float(speed["capacity_requests_s"]), unit="req/s"))
+    return facts
+
+
+def _training_facts(plan: Mapping[str, Any], question: Mapping[str, Any], option: Mapping[str, Any]) -> list[Fact]:
+    speed = option["speed"]
+    return [
+        Fact(code="method", text=str(question["method"]).replace("_", " ")),
+        Fact(code="tokens", number=float(plan["tokens"]), unit="tokens"),
+        Fact(code="sequence_length", number=float(question["sequence_length"]), unit="tokens"),
+        Fact(code="days", number=float(speed["days"]), unit="days"),
+        Fact(code="gpu_hours", number=float(speed["gpu_hours"]), unit="h"),
+        Fact(code="run_hours", number=float(run_hours(option)), unit="h"),
+        Fact(code="mfu", number=float(speed["mfu"])),
+    ]
+
+
+def layout_text(layout: Mapping[str, Any]) -> str:
+    """``3 x TP2``: replicas and how each is spread."""
+    spread = [
+        f"{name}{layout[key]}"
+        for name, key in (("TP", "tensor"), ("PP", "pipeline"), ("EP", "expert"), ("CP", "context"))
+        if layout[key] > 1
+    ]
+    return f"{layout['replicas']} x {' '.join(spread) or 'TP1'}"
+
+
+def _weights_gib(option: Mapping[str, Any]) -> Decimal | None:
+    """One copy of the weights: what a GPU of a replica holds, over all of them."""
+    held = option["memory"]["parts_gib"].get("weights")
+    layout = option["layout"]
+    if held is None:
+        return None
+    return Decimal(str(round(float(held) * layout["tensor"] * layout["pipeline"], 1)))
+
+
+def _term(option: Mapping[str, Any], group: str, name: str) -> float | None:
+    found = (term["value"] for term in option["working"] if term["group"] == group and term["name"] == name)
+    return next(found, None)
+
+
+def _suggested(category: Any, unit: Any, quantity: Decimal | None, label: str, detail: str) -> ItemTerms:
+    return ItemTerms(category=category, unit=unit, quantity=quantity, label=label, detail=detail)
+
+
+def age_in_days(version: ScenarioVersion, today: date) -> int:
+    """Days since the plan was priced."""
+    return (today - version.priced_on).days

@@ -1,0 +1,332 @@
+"""A draft priced: its terms, rates and tax of the day become a snapshot, or a list of what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from babel.numbers import get_currency_precision, list_currencies
+
+from catalog.models import TaxRule
+from planner.documents.snapshot import (
+    FxRate,
+    Party,
+    QuoteSnapshot,
+    Statement,
+    Tax,
+    Withholding,
+)
+from planner.engine.errors import FieldError
+from planner.engine.quote_math import (
+    Amounts,
+    Currency,
+    Item,
+    Priced,
+    Share,
+    TaxRate,
+    price_quote,
+    to_amount,
+)
+from planner.models import Organization, ScenarioVersion
+from planner.selectors.price_books import exchange_rate
+from planner.services.quote_plan import plan_facts, statements
+from planner.services.quote_terms import ItemTerms, PartyTerms, QuoteTerms, TaxTerms
+
+USD = "USD"
+STANDARD_EXCLUSIONS = {"egress": "no_egress", "storage": "no_storage", "licences": "no_licences"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedDraft:
+    """What the quote would say today, and why it can't be issued where it can't."""
+
+    snapshot: QuoteSnapshot
+    problems: tuple[FieldError, ...]
+
+
+def price_draft(
+    *,
+    organization: Organization,
+    terms: QuoteTerms,
+    version: ScenarioVersion | None,
+    now: datetime,
+    supersedes: str = "",
+) -> PricedDraft:
+    """The snapshot of ``terms`` as of ``now``, without a number."""
+    today = now.date()
+    currency = currency_of(terms.currency)
+    rates = _Rates(organization, terms, today)
+    problems: list[FieldError] = []
+    items = [_item(place, item, terms, rates, problems) for place, item in enumerate(terms.items)]
+    shares = [
+        Share(
+            id=f"share-{place + 1}",
+            category=share.category,
+            percent=share.percent,
+            of=share.of,
+            label=share.label,
+            source=share.source,
+        )
+        for place, share in enumerate(terms.shares)
+    ]
+    tax = _tax(terms.tax, today, problems) if terms.tax is not None else None
+    rate = None if tax is None else _rate(tax)
+    priced = price_quote(items, shares, rate, currency, terms.months)
+    problems += _missing(terms, priced)
+    snapshot = QuoteSnapshot(
+        number="",
+        title=terms.title or (version.scenario.name if version else ""),
+        language=terms.language,
+        made_at=now,
+        issued_on=None,
+        valid_until=today + timedelta(days=terms.valid_days),
+        supersedes=supersedes,
+        seller=_party(terms.seller, organization.name),
+        buyer=_party(terms.buyer, ""),
+        currency=currency,
+        months=terms.months,
+        lines=priced.lines,
+        net=priced.net,
+        tax_total=priced.tax,
+        total=priced.total,
+        tax=tax,
+        withholding=_withholding(terms, priced, currency),
+        fx=tuple(rates.used.values()),
+        plan=plan_facts(version) if version else None,
+        assumptions=(*(statements(version) if version else ()), *_written(terms.assumptions)),
+        exclusions=(*_exclusions(terms), *_written(terms.exclusions)),
+        terms=tuple(_payment(terms)),
+    )
+    return PricedDraft(snapshot=snapshot, problems=tuple(problems))
+
+
+def currency_of(code: str) -> Currency:
+    """A currency with the decimals its amounts have: 2 for USD, 0 for IDR and JPY."""
+    return Currency(code=code, minor_digits=get_currency_precision(code))
+
+
+def known_currency(code: str) -> bool:
+    """Whether there is such a currency."""
+    return code in list_currencies()
+
+
+class _Rates:
+    """Unit prices in the quote's currency; remembers every rate that was used."""
+
+    def __init__(self, organization: Organization, terms: QuoteTerms, today: date) -> None:
+        self._organization = organization
+        self._terms = terms
+        self._today = today
+        self.used: dict[tuple[str, str], FxRate] = {}
+
+    def convert(self, amount: Decimal, currency: str) -> Decimal | None:
+        """``amount`` in the quote's currency, not rounded; None where a rate is missing."""
+        target = self._terms.currency
+        if currency == target:
+            return amount
+        direct = self._apply(amount, currency, target)
+        if direct is not None or USD in (currency, target):
+            return direct
+        dollars = self._apply(amount, currency, USD)
+        return None if dollars is None else self._apply(dollars, USD, target)
+
+    def _apply(self, amount: Decimal, base: str, quote: str) -> Decimal | None:
+        rate = self._find(base, quote)
+        if rate is None:
+            return None
+        self.used[rate.base, rate.quote] = rate
+        return amount * rate.rate if (rate.base, rate.quote) == (base, quote) else amount / rate.rate
+
+    def _find(self, base: str, quote: str) -> FxRate | None:
+        """The writer's own rate, in either direction, else the organization's or the catalog's."""
+        for given in self._terms.fx:
+            if {given.base, given.quote} == {base, quote}:
+                return FxRate(
+                    base=given.base,
+                    quote=given.quote,
+                    rate=given.rate,
+                    rate_date=given.rate_date,
+                    source=given.source,
+                )
+        if USD not in (base, quote):
+            return None
+        dated = exchange_rate(self._organization, quote if base == USD else base, self._today)
+        if dated is None:
+            return None
+        return FxRate(
+            base=dated.base, quote=dated.quote, rate=dated.rate, rate_date=dated.rate_date, source=dated.source
+        )
+
+
+def _item(place: int, item: ItemTerms, terms: QuoteTerms, rates: _Rates, problems: list[FieldError]) -> Item:
+    currency = item.currency or terms.currency
+    price = None if item.unit_price is None else rates.convert(item.unit_price, currency)
+    if item.unit_price is not None and price is None:
+        problems.append(
+            FieldError(
+                field="fx",
+                value=f"{currency} to {terms.currency}",
+                message=f"No exchange rate for line {place + 1}, {_name(item)}.",
+                allowed=f"a rate from {currency} to {terms.currency} with its day and source",
+                code="unknown_rate",
+            )
+        )
+    return Item(
+        id=f"line-{place + 1}",
+        category=item.category,
+        cadence=item.cadence,
+        quantity=item.quantity,
+        unit=item.unit,
+        unit_price=price,
+        label=item.label,
+        detail=item.detail,
+        source=item.source,
+    )
+
+
+def _name(item: ItemTerms) -> str:
+    return item.label or item.category
+
+
+def _missing(terms: QuoteTerms, priced: Priced) -> Iterator[FieldError]:
+    """What an issued quote can't lack."""
+    for place, item in enumerate(terms.items):
+        for name, words in (("unit_price", "price"), ("quantity", "quantity")):
+            if getattr(item, name) is None:
+                yield FieldError(
+                    field=f"items.{place}.{name}",
+                    value=None,
+                    message=f"The {words} of line {place + 1}, {_name(item)}, is not known.",
+                    allowed=f"a {words}, or the line taken out",
+                    code=f"unknown_{words}",
+                )
+    if not terms.items:
+        yield FieldError(field="items", value=[], message="Nothing is offered.", allowed="a line", code="empty")
+    if not terms.buyer.name:
+        yield FieldError(
+            field="buyer.name", value="", message="The buyer has no name.", allowed="a name", code="required"
+        )
+    if priced.total.term is not None and priced.total.term < 0:
+        yield FieldError(
+            field="shares", value=str(priced.total.term), message="The total is below nothing.", allowed="less discount"
+        )
+
+
+def _tax(terms: TaxTerms, today: date, problems: list[FieldError]) -> Tax | None:
+    if terms.rate is not None:
+        if not terms.name or not terms.source:
+            missing = "name" if not terms.name else "source"
+            problems.append(
+                FieldError(
+                    field=f"tax.{missing}",
+                    value="",
+                    message="A stated tax rate needs it.",
+                    allowed="a text",
+                    code="required",
+                )
+            )
+        return Tax(
+            name=terms.name,
+            country=terms.country,
+            rate=terms.rate,
+            base_numerator=terms.base_numerator,
+            base_denominator=terms.base_denominator,
+            valid_from=None,
+            source=terms.source,
+        )
+    rule = tax_rule(terms.country, today)
+    if rule is None:
+        problems.append(
+            FieldError(
+                field="tax.country",
+                value=terms.country,
+                message=f"The catalog has no tax rule for it on {today}.",
+                allowed="a country with a rule, or name, rate and source",
+                code="unknown_tax",
+            )
+        )
+        return None
+    return Tax(
+        name=rule.name,
+        country=rule.country,
+        rate=rule.rate,
+        base_numerator=rule.base_numerator,
+        base_denominator=rule.base_denominator,
+        valid_from=rule.valid_from,
+        source=rule.source,
+    )
+
+
+def tax_rule(country: str, on: date) -> TaxRule | None:
+    """The sales tax of a country on a day, from the catalog."""
+    rules = TaxRule.objects.filter(country=country, retired=False, valid_from__lte=on).order_by("-valid_from")
+    return next((rule for rule in rules if rule.valid_to is None or on < rule.valid_to), None)
+
+
+def _rate(tax: Tax) -> TaxRate:
+    return TaxRate(
+        id="tax-1",
+        name=tax.name,
+        rate=tax.rate,
+        base_numerator=tax.base_numerator,
+        base_denominator=tax.base_denominator,
+        source=tax.source,
+    )
+
+
+def _party(terms: PartyTerms, name: str) -> Party:
+    return Party(
+        name=terms.name or name,
+        address=terms.address,
+        tax_id=terms.tax_id,
+        contact=terms.contact,
+        email=terms.email,
+        reference=terms.reference,
+    )
+
+
+def _withholding(terms: QuoteTerms, priced: Priced, currency: Currency) -> Withholding | None:
+    held = terms.withholding
+    if held is None:
+        return None
+
+    def part(amount: Decimal | None) -> Decimal | None:
+        return None if amount is None else to_amount(amount * held.rate, currency)
+
+    once, monthly = part(priced.net.once), part(priced.net.monthly)
+    return Withholding(
+        name=held.name,
+        rate=held.rate,
+        amounts=Amounts(
+            once=once,
+            monthly=monthly,
+            term=None if once is None or monthly is None else once + terms.months * monthly,
+        ),
+        source=held.source,
+    )
+
+
+def _exclusions(terms: QuoteTerms) -> Iterator[Statement]:
+    """What such a quote is often thought to hold, where it doesn't."""
+    sold = {item.category for item in terms.items}
+    for category, code in STANDARD_EXCLUSIONS.items():
+        if category not in sold:
+            yield Statement(code=code, values={})
+    yield Statement(code="no_people", values={})
+    yield Statement(code="no_duties", values={})
+
+
+def _payment(terms: QuoteTerms) -> Iterator[Statement]:
+    if terms.payment_days is not None:
+        yield Statement(code="payment_days", values={"days": str(terms.payment_days)})
+    if any(item.cadence == "monthly" for item in terms.items):
+        yield Statement(code="invoice_monthly", values={})
+    yield from _written(terms.terms)
+
+
+def _written(texts: tuple[str, ...]) -> Iterator[Statement]:
+    for text in texts:
+        if text:
+            yield Statement(values={}, text=text)

@@ -1,0 +1,224 @@
+"""The life of a quote: drafted, changed, issued with the next number, accepted or replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from auditlog.models import LogEntry
+from django.db.models import F
+from django.utils import timezone
+
+from planner.documents.pdf import render_pdf
+from planner.documents.snapshot import (
+    QuoteSnapshot,
+    render_json,
+    snapshot_from_json,
+    snapshot_to_json,
+)
+from planner.documents.spreadsheet import render_xlsx
+from planner.documents.tables import render_csv
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.models import AuditEntry, Quote, QuoteCounter, QuoteStatus, ScenarioVersion
+from planner.selectors.scope import Scope
+from planner.services.plan_json import plain
+from planner.services.quote_plan import compute_item, default_months
+from planner.services.quote_pricing import PricedDraft, known_currency, price_draft
+from planner.services.quote_terms import QuoteTerms
+from planner.services.tenancy import Conflict, tenant_write
+from planner.services.typed_json import read_json
+
+FORMATS = {
+    "pdf": "application/pdf",
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "json": "application/json",
+}
+NO_TERMS: Mapping[str, Any] = {}
+
+
+@tenant_write
+def create_quote(
+    *,
+    scope: Scope,
+    version: ScenarioVersion | None = None,
+    terms: Mapping[str, Any] = NO_TERMS,
+    issue: bool = False,
+) -> Quote:
+    """A draft of ``terms``; with a saved plan, its compute line and term where ``terms`` state none.
+
+    ``issue`` issues it in the same breath. Raises ``InvalidQuestion``.
+    """
+    scope.require("planner.change_quote")
+    given = dict(terms)
+    if version is not None:
+        given.setdefault("items", [plain(compute_item(version))])
+        given.setdefault("months", default_months(version))
+        given.setdefault("title", version.scenario.name[:160])
+    read = checked_terms(given)
+    quote = Quote.objects.create(
+        organization=scope.organization,
+        title=read.title,
+        terms=plain(read),
+        scenario_version=version,
+        created_by=scope.user,
+    )
+    return _issue(scope, quote) if issue else quote
+
+
+@tenant_write
+def change_quote(*, scope: Scope, quote: Quote, changes: Mapping[str, Any]) -> Quote:
+    """Put ``changes`` over a draft's terms, member by member; raises ``Conflict`` for an issued one."""
+    scope.require("planner.change_quote")
+    quote = _draft(scope, quote)
+    read = checked_terms({**quote.terms, **changes})
+    quote.terms, quote.title = plain(read), read.title
+    quote.save(update_fields=["terms", "title", "updated_at"])
+    return quote
+
+
+@tenant_write
+def delete_draft(*, scope: Scope, quote: Quote) -> None:
+    """Drop a draft; an issued quote stays for good."""
+    scope.require("planner.change_quote")
+    _draft(scope, quote).delete()
+
+
+@tenant_write
+def issue_quote(*, scope: Scope, quote: Quote) -> Quote:
+    """Freeze a draft and give it the next number of the organization and year.
+
+    Raises ``InvalidQuestion`` naming every unknown price, rate or tax, ``Conflict`` where it is no draft.
+    """
+    scope.require("planner.change_quote")
+    return _issue(scope, _draft(scope, quote))
+
+
+@tenant_write
+def accept_quote(*, scope: Scope, quote: Quote) -> Quote:
+    """Note that the buyer has accepted; raises ``Conflict`` unless it is issued and still good."""
+    scope.require("planner.change_quote")
+    quote = scope.get(Quote, quote.uuid, lock=True)
+    status = quote.shown_status(timezone.localdate())
+    if status != QuoteStatus.ISSUED:
+        raise Conflict("wrong_status", f"The quote is {status}.", "an issued quote within its validity")
+    quote.status, quote.accepted_at = QuoteStatus.ACCEPTED, timezone.now()
+    quote.save(update_fields=["status", "accepted_at", "updated_at"])
+    return quote
+
+
+@tenant_write
+def revise_quote(*, scope: Scope, quote: Quote) -> Quote:
+    """A draft with the same terms, which takes the quote's place when it is issued."""
+    scope.require("planner.change_quote")
+    quote = scope.get(Quote, quote.uuid, lock=True)
+    if quote.status != QuoteStatus.ISSUED:
+        raise Conflict("wrong_status", f"The quote is {quote.status}.", "an issued quote")
+    return Quote.objects.create(
+        organization=scope.organization,
+        title=quote.title,
+        terms=quote.terms,
+        scenario_version=quote.scenario_version,
+        replaces=quote,
+        created_by=scope.user,
+    )
+
+
+def checked_terms(raw: Mapping[str, Any]) -> QuoteTerms:
+    """Terms as values; raises ``InvalidQuestion`` with every fault."""
+    terms = read_json(QuoteTerms, raw)
+    codes = [("currency", terms.currency)]
+    codes += [(f"items.{place}.currency", item.currency) for place, item in enumerate(terms.items) if item.currency]
+    codes += [
+        (f"fx.{place}.{side}", getattr(rate, side)) for place, rate in enumerate(terms.fx) for side in ("base", "quote")
+    ]
+    faults = [
+        FieldError(field=field, value=code, message="Not a currency.", allowed="an ISO 4217 code like USD")
+        for field, code in codes
+        if not known_currency(code)
+    ]
+    if faults:
+        raise InvalidQuestion(faults)
+    return terms
+
+
+def priced(quote: Quote, now: datetime | None = None) -> PricedDraft:
+    """What the quote says: frozen once it is issued, else as of ``now`` with what still stands in the way."""
+    if quote.snapshot is not None:
+        return PricedDraft(snapshot=snapshot_from_json(quote.snapshot), problems=())
+    return price_draft(
+        organization=quote.organization,
+        terms=read_json(QuoteTerms, quote.terms),
+        version=quote.scenario_version,
+        now=now or quote.updated_at,
+        supersedes=quote.replaces.number if quote.replaces else "",
+    )
+
+
+@tenant_write
+def export_quote(*, scope: Scope, quote: Quote, form: str, language: str = "") -> bytes:
+    """The quote as a file of one of ``FORMATS``; every export is in the audit log."""
+    scope.require("planner.view_quote")
+    snapshot = priced(quote).snapshot
+    AuditEntry.objects.log_create(
+        quote,
+        force_log=True,
+        action=LogEntry.Action.ACCESS,
+        changes={"export": ["", form], "number": ["", quote.number]},
+    )
+    return render(snapshot, form, language)
+
+
+def render(snapshot: QuoteSnapshot, form: str, language: str = "") -> bytes:
+    """A snapshot as a file; raises ``KeyError`` for an unknown form."""
+    return {
+        "pdf": lambda: render_pdf(snapshot, language),
+        "csv": lambda: render_csv(snapshot),
+        "xlsx": lambda: render_xlsx(snapshot, language),
+        "json": lambda: render_json(snapshot),
+    }[form]()
+
+
+def file_name(quote: Quote, form: str) -> str:
+    """What a downloaded file is called."""
+    return f"quote-{quote.number or f'draft-{str(quote.uuid)[:8]}'}.{form}"
+
+
+def _draft(scope: Scope, quote: Quote) -> Quote:
+    quote = scope.get(Quote, quote.uuid, lock=True)
+    if not quote.is_draft:
+        raise Conflict("wrong_status", f"The quote is {quote.status}: it can't be changed.", "a draft")
+    return quote
+
+
+def _issue(scope: Scope, quote: Quote) -> Quote:
+    now = timezone.now()
+    year = timezone.localdate(now).year
+    replaced = scope.get(Quote, quote.replaces.uuid, lock=True) if quote.replaces else None
+    if replaced is not None and replaced.status != QuoteStatus.ISSUED:
+        raise Conflict("wrong_status", f"The quote to replace is {replaced.status}.", "a new quote")
+    draft = priced(quote, now)
+    if draft.problems:
+        raise InvalidQuestion(list(draft.problems))
+    # Last before the write, so that nobody waits longer than for a few rows; a rollback gives the number back.
+    sequence = _next_number(scope, year)
+    number = f"{year}-{sequence:04d}"
+    frozen = replace(draft.snapshot, number=number, issued_on=timezone.localdate(now))
+    quote.status, quote.year, quote.sequence, quote.number = QuoteStatus.ISSUED, year, sequence, number
+    quote.snapshot, quote.issued_at, quote.issued_by = snapshot_to_json(frozen), now, scope.user
+    quote.valid_until = frozen.valid_until
+    quote.save()
+    if replaced is not None:
+        replaced.status, replaced.superseded_by = QuoteStatus.SUPERSEDED, quote
+        replaced.save(update_fields=["status", "superseded_by", "updated_at"])
+    return quote
+
+
+def _next_number(scope: Scope, year: int) -> int:
+    """The next of the organization's numbers; whoever else issues waits until this transaction ends."""
+    QuoteCounter.objects.get_or_create(organization=scope.organization, year=year)
+    counter = QuoteCounter.objects.select_for_update().get(organization=scope.organization, year=year)
+    QuoteCounter.objects.filter(pk=counter.pk).update(last=F("last") + 1)
+    return counter.last + 1
