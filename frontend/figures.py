@@ -149,6 +149,44 @@ def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: A
     return {"data": traces, "layout": layout}
 
 
+def parity(points: Sequence[Point], x: Axis, y: Axis) -> Figure:
+    """Predicted against measured on equal log axes: one trace a group, the line of equals, and 20 % either side."""
+    layout = _layout(height=400)
+    values = [value for point in points for value in (point.x, point.y)]
+    layout["xaxis"], layout["yaxis"] = _decades(_log_axis(x, values), x), _decades(_log_axis(y, values), y)
+    layout["yaxis"]["title"] = {"text": ""}
+    layout["annotations"] = [_above(y.title)]
+    low, high = (10**end for end in layout["xaxis"]["range"])
+    lines = [_straight(low, high, factor, "solid" if factor == 1 else "dot") for factor in (1.0, 1.2, 1 / 1.2)]
+    traces = [_group_trace(name, members, n) for n, (name, members) in enumerate(_groups(points)) if members]
+    for trace in traces:
+        trace["marker"] |= {"size": 7, "opacity": 0.6}
+        del trace["ids"]
+    layout["legend"] = {"orientation": "h", "y": -0.22, "x": 0}
+    return {"data": [*lines, *traces], "layout": layout}
+
+
+def _decades(drawn: Figure, axis: Axis) -> Figure:
+    """The axis with powers of ten alone where it spans several: they need no turned labels."""
+    low, high = drawn["range"]
+    if high - low < 2.5:
+        return drawn
+    at = [10.0**exponent for exponent in range(math.ceil(low), math.floor(high) + 1)]
+    return drawn | {"tickvals": at, "ticktext": [axis.tick(value) for value in at], "tickangle": 0}
+
+
+def _straight(low: float, high: float, factor: float, dash: str) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [low, high],
+        "y": [low * factor, high * factor],
+        "line": {"color": MUTE, "width": 1, "dash": dash},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
 def ticks(low: float, high: float) -> list[float]:
     """Round values between two bounds of a log axis: steps of a decade, or even ones where a decade is too coarse.
 

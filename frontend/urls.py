@@ -3,7 +3,7 @@
 from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 
-from frontend.views import catalog, configs, exports, models, organizations, pages, plans, runs
+from frontend.views import accuracy, catalog, configs, exports, models, organizations, pages, plans, runs
 
 
 class QuestionConverter(StringConverter):
@@ -18,6 +18,13 @@ class CatalogSectionConverter(StringConverter):
     regex = "accelerators|instances|offers|models"
 
 
+class AccuracySectionConverter(StringConverter):
+    """A set of measured cases."""
+
+    regex = "training|memory"
+
+
+register_converter(AccuracySectionConverter, "accuracy_set")
 register_converter(QuestionConverter, "question")
 register_converter(CatalogSectionConverter, "section")
 
@@ -33,6 +40,8 @@ urlpatterns = [
     path("runs/<uuid:uuid>/cancel/", runs.cancel, name="cancel-run"),
     path("catalog/", catalog.browse, name="catalog"),
     path("catalog/<section:section>/", catalog.browse, name="catalog-section"),
+    path("accuracy/", accuracy.accuracy_page, name="accuracy"),
+    path("accuracy/<accuracy_set:section>/", accuracy.accuracy_page, name="accuracy-section"),
     path("docs/", pages.docs, name="docs"),
     path("organizations/", organizations.organizations, name="organizations"),
     path("organizations/use/", organizations.use_organization, name="use-organization"),

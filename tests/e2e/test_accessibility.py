@@ -18,6 +18,8 @@ PAGES = {
     "offers": "/catalog/offers/?accelerator=h200-sxm",
     "models": "/catalog/models/",
     "terms": "/docs/",
+    "accuracy": "/accuracy/",
+    "accuracy of memory": "/accuracy/memory/",
     "missing": "/nothing-here",
 }
 

@@ -153,15 +153,20 @@ def predicted_pool_gib(log: StartUpLog, profile: ServingMemoryProfile) -> float:
     return float(found.kv_pool) / GIB
 
 
-def cross_validated_errors(logs: Sequence[StartUpLog]) -> list[float]:
-    """Absolute relative error of the KV pool of every log, each predicted without its own group."""
+def held_out_pools_gib(logs: Sequence[StartUpLog]) -> list[float]:
+    """The KV pool of every log, GiB a GPU, each predicted without its own group."""
     groups = sorted({log.group for log in logs})
     fold_of = {group: index % FOLDS for index, group in enumerate(groups)}
-    errors = []
+    pools = []
     for log in logs:
         others = [other for other in logs if fold_of[other.group] != fold_of[log.group]]
-        errors.append(abs(predicted_pool_gib(log, fit(others, log.profile)) / log.pool_gib - 1))
-    return errors
+        pools.append(predicted_pool_gib(log, fit(others, log.profile)))
+    return pools
+
+
+def cross_validated_errors(logs: Sequence[StartUpLog]) -> list[float]:
+    """Absolute relative error of the KV pool of every log, each predicted without its own group."""
+    return [abs(pool / log.pool_gib - 1) for pool, log in zip(held_out_pools_gib(logs), logs, strict=True)]
 
 
 def format_fit(logs: Sequence[StartUpLog]) -> str:
