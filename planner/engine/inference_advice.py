@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, isfinite
 
 from planner.engine.answers import Advice, Rejection
+from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion
 
 MOST = 3
@@ -28,6 +29,7 @@ def _excess(rejection: Rejection) -> float:
 
 
 def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
+    allowed = specs(InferenceQuestion)
     for code, field, unit in (
         ("budget", "budget_usd_per_month", "USD a month"),
         ("ttft_slo", "ttft_ms", "ms"),
@@ -35,8 +37,10 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
         ("max_nodes", "max_nodes", "nodes"),
     ):
         found = closest.get(code)
-        if found is not None and found.value is not None and isfinite(found.value):
-            value = ceil(found.value)
+        if found is None or found.value is None or not isfinite(found.value):
+            continue
+        value, most = ceil(found.value), allowed[field][0].maximum
+        if most is None or value <= most:
             yield Advice(
                 field=field,
                 suggestion=f"Raise {field} to {value:,} {unit}: {found.subject} then meets it.",
