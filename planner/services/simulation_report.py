@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from planner.engine.cost import CENT, PER_MILLION, quantize, usd_per_million_tokens
 from planner.engine.simulate.layout import Array
+from planner.engine.simulate.lifecycle import Incident
 from planner.engine.simulate.results import STATISTICS, Distribution, Outcome
 from planner.engine.units import SECONDS_PER_HOUR
 
+INCIDENTS_LISTED: Final = 1000
 HEAT_COLUMNS: Final = 120
 """Columns of the heat maps; timelines keep every bin (at most 480)."""
 
@@ -68,6 +70,18 @@ def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[
         "gpu_hours": outcome.gpu_hours,
         **_money(outcome, costs),
         "timeline": _timeline(outcome),
+    }
+
+
+def incident_report(incidents: Sequence[Incident]) -> dict[str, Any]:
+    """What happened to the fleet: counts by kind, requests that were in flight, and the first of them in order."""
+    counts: dict[str, int] = {}
+    for incident in incidents:
+        counts[incident.kind] = counts.get(incident.kind, 0) + 1
+    return {
+        "counts": counts,
+        "lost_requests": sum(incident.lost_requests for incident in incidents),
+        "first": [asdict(incident) for incident in incidents[:INCIDENTS_LISTED]],
     }
 
 

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.engine.simulate.layout import Traffic
+from planner.engine.simulate.planned_replica import Lengths
 from planner.engine.simulate.traffic import BATCH, batch
 from planner.services.trace_rows import MOONCAKE_BLOCK_TOKENS, Columns, TraceError, read_csv_columns, read_mooncake
 
@@ -49,6 +51,19 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.columns.arrival_s)
+
+    @property
+    def lengths(self) -> Lengths:
+        """Mean prompt and answer."""
+        columns = self.columns
+        return Lengths(
+            input_tokens=float(np.mean(columns.input_tokens)), output_tokens=float(np.mean(columns.output_tokens))
+        )
+
+    @property
+    def hash_ids(self) -> NDArray[np.int64] | None:
+        """Its block hashes, all requests one after another."""
+        return self.columns.hash_ids
 
     def batches(self, size: int = BATCH) -> Iterator[Traffic]:
         """The requests as traffic, a batch at a time."""

@@ -102,6 +102,69 @@ def test_same_seed_same_result(files: Files, tmp_path: Path) -> None:
     assert documents[0] == documents[1]
 
 
+def scenario(files: Files, tmp_path: Path, traffic: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """The result of generated traffic under a scenario."""
+    arguments = files()[1:]
+    for name, document in (("--generate", traffic), ("--scenario", settings)):
+        path = tmp_path / f"{name[2:]}.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        arguments += [name, str(path)]
+    run(*arguments)
+    result = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert isinstance(result, dict)
+    return result
+
+
+def test_generated_day_on_an_autoscaled_fleet(files: Files, tmp_path: Path) -> None:
+    traffic = {"requests_per_second": 4, "hours": 6, "daily_peak": 3, "peak_hour": 3, "output_median": 300}
+    settings = {"autoscaler": "hpa", "scaling_target": 12, "max_replicas": 6, "provision_s": 60}
+    result = scenario(files, tmp_path, traffic, settings)
+    assert result["completed"] == result["requests"] > 50_000
+    assert result["incidents"]["counts"]["scaled"] >= 2
+    ready = [count for count in result["timeline"]["replicas"]["ready"] if count is not None]
+    assert max(ready) > 1
+    assert result["gpu_hours"] < 6 * max(ready)
+    with (tmp_path / "out.csv").open(encoding="utf-8") as stream:
+        assert sum(1 for _ in stream) == result["requests"] + 1
+
+
+def test_failures_are_reported(files: Files, tmp_path: Path) -> None:
+    traffic = {"requests_per_second": 2, "hours": 3}
+    settings = {"replicas": 3, "node_failure_hours": 0.5, "repair_s": 600, "max_retries": 100}
+    result = scenario(files, tmp_path, traffic, settings)
+    assert result["incidents"]["counts"]["failed"] > 5
+    assert result["retries"] > 0
+    assert result["dropped"] == 0
+
+
+def test_split_prefill(files: Files, tmp_path: Path) -> None:
+    result = scenario(files, tmp_path, {"requests_per_second": 3, "hours": 0.2}, {"prefill_replicas": 1, "replicas": 1})
+    assert result["completed"] == result["requests"]
+    assert result["replicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"autoscaler": "hpa", "min_replicas": 0}, "min_replicas"),
+        ({"autoscaler": "hpa", "min_replicas": 5, "max_replicas": 2}, "max_replicas"),
+        ({"upgrade_at_s": 10, "max_surge": 0}, "max_surge"),
+        ({"policy": "by_magic"}, "policy"),
+        ({"colour": "blue"}, "colour"),
+    ],
+)
+def test_settings_that_do_not_go_together(files: Files, tmp_path: Path, settings: dict[str, Any], field: str) -> None:
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    assert refused(*files(), "--scenario", str(path))["attr"] == field
+
+
+def test_a_trace_or_a_generator_not_both(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "generate.json").write_text("{}", encoding="utf-8")
+    assert refused(*files(), "--generate", str(tmp_path / "generate.json"))["attr"] == "trace"
+    assert refused(*files()[1:])["attr"] == "trace"
+
+
 def test_a_plan_is_as_good_as_its_question(files: Files, tmp_path: Path) -> None:
     run(*files(plan={"question": QUESTION, "options": []}))
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["requests"] == 120

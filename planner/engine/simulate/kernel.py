@@ -129,6 +129,7 @@ def _arrival(st: State, traffic: Traffic, t: float) -> None:
     request.generated, request.target, request.computed, request.chunk, request.units = 0, 0, 0, 0, 0
     request.hits, request.prefilled, request.retries, request.cancelled = 0, 0, 0, 0
     request.replica = NONE
+    request.avoid = NONE
     request.home = traffic.pool[i] if len(traffic.pool) > 0 else 0
     request.pool = request.home
     request.key = traffic.key[i] if len(traffic.key) > 0 else NONE

@@ -140,6 +140,7 @@ SLOT: Final = _record(
         "chunk": "i8",
         "units": "i8",
         "replica": "i8",
+        "avoid": "i8",
         "pool": "i8",
         "home": "i8",
         "next": "i8",

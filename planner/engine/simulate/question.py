@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.engine.field_spec import FieldSpec, ask, choice, integer, number
+from planner.engine.simulate.autoscaling import METRICS
 from planner.engine.simulate.codes import POLICIES
 
-SECTIONS: Final = ("fleet", "gateway", "engine", "run")
+SECTIONS: Final = ("fleet", "gateway", "engine", "scaling", "start", "faults", "run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,4 +93,47 @@ class SimulationQuestion:
     draft_share: float = number(
         "Draft cost", 0.05, 0, 1, "share", "One drafting step's time over a decode step's.", "engine"
     )
+    prefill_replicas: int = integer(
+        "Prefill replicas", 0, 0, 100_000, "replicas", "Split prefill from decode; 0: replicas do both.", "engine"
+    )
+    transfer_gb_s: float = number(
+        "KV transfer", 25.0, 0.01, 10_000, "GB/s", "From a prefill to a decode replica.", "engine"
+    )
+    autoscaler: str = choice("Autoscaler", "none", ("none", "hpa", "keda"), "Kubernetes HPA, or KEDA.", "scaling")
+    scaling_metric: str = choice("Metric", "concurrency", METRICS, "What the autoscaler looks at.", "scaling")
+    scaling_target: float = number("Target", 32.0, 1e-6, 1e9, "a replica", "Of the metric.", "scaling")
+    min_replicas: int = integer("Fewest replicas", 1, 0, 100_000, "replicas", "0 needs KEDA.", "scaling")
+    max_replicas: int | None = integer(
+        "Most replicas", None, 1, 100_000, "replicas", "Empty: twice what runs at the start.", "scaling"
+    )
+    scrape_s: float = number("Metric age", 15.0, 0.1, 3600, "s", "Time between scrapes.", "scaling")
+    scale_down_window_s: float = number("Down window", 300.0, 0, 3600, "s", "HPA stabilization.", "scaling")
+    polling_s: float = number("KEDA polling", 30.0, 1, 3600, "s", "From 0 to 1.", "scaling")
+    cooldown_s: float = number("KEDA cooldown", 300.0, 0, 86_400, "s", "From 1 to 0.", "scaling")
+    grace_s: float = number("Drain", 30.0, 0, 86_400, "s", "Time to finish requests before a replica goes.", "scaling")
+    provision_s: float = number(
+        "Node provisioning", 120.0, 0, 86_400, "s", "Boot and join; 1 to 10 minutes, or never.", "start"
+    )
+    image_gib: float = number("Image", 10.0, 0, 1000, "GiB", "Pulled once a node.", "start")
+    image_gib_s: float = number("Image pull", 0.5, 0.001, 1000, "GiB/s", "Pull and unpack.", "start")
+    weights_gib_s: float = number(
+        "Weight loading", 2.0, 0.001, 1000, "GiB/s", "Logs: 1.8 to 5.2 from disk, 0.04 from slow NFS.", "start"
+    )
+    warm_up_s: float = number(
+        "Engine start", 60.0, 0, 86_400, "s", "Compile (1-57 s), graph capture (5-81 s), profiling.", "start"
+    )
+    node_failure_hours: float | None = number(
+        "Node failures", None, 0.01, 1e7, "h", "Mean time between failures of one node; empty: none.", "faults"
+    )
+    repair_s: float = number("Repair", 3600.0, 0, 1e7, "s", "Until the node can be used again.", "faults")
+    detect_s: float = number("Health checks", 10.0, 0, 3600, "s", "Until the gateway knows.", "faults")
+    spot_interruptions_per_hour: float | None = number(
+        "Spot interruptions", None, 1e-6, 1000, "per node-hour", "Empty: none.", "faults"
+    )
+    spot_notice_s: float = number("Spot notice", 30.0, 0, 3600, "s", "30 s or 2 min, by provider.", "faults")
+    spare_nodes: int = integer("Spare nodes", 1, 0, 10_000, "nodes", "That can be had to replace lost ones.", "faults")
+    max_retries: int = integer("Retries", 3, 0, 100, "times", "After a lost or refusing replica.", "faults")
+    upgrade_at_s: float | None = number("Upgrade at", None, 0, 1e9, "s", "A rolling upgrade; empty: none.", "faults")
+    max_surge: int = integer("Upgrade surge", 1, 0, 1000, "replicas", "New ones above the wanted number.", "faults")
+    max_unavailable: int = integer("Unavailable", 0, 0, 1000, "replicas", "Below the wanted number.", "faults")
     seed: int = integer("Seed", 0, 0, 2**53, "", "The same seed gives the same run.", "run")

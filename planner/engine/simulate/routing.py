@@ -37,6 +37,9 @@ from planner.engine.simulate.queues import push_event, wait_last
 from planner.engine.simulate.recording import kv_used, leave_unserved
 from planner.engine.simulate.rng import mix, uniform
 
+MAX_DOUBLINGS = 6
+"""Of the time between attempts."""
+
 
 @inner
 def route(st: State, s: int, t: float) -> None:
@@ -66,6 +69,7 @@ def _send(st: State, r: int, s: int, t: float) -> None:
     kind = st.kinds[rep.kind]
     request = st.slots[s]
     if not rep.alive:
+        request.avoid = r
         send_again(st, s, t)
         return
     if kind.mode != BATCHED:
@@ -91,7 +95,7 @@ def _send(st: State, r: int, s: int, t: float) -> None:
 
 @inner
 def send_again(st: State, s: int, t: float) -> None:
-    """After a refusal or a lost replica: try again a little later, a limited number of times."""
+    """After a refusal or a lost replica: try again, each time later, a limited number of times."""
     fleet = st.fleet[0]
     request = st.slots[s]
     request.retries += 1
@@ -99,13 +103,15 @@ def send_again(st: State, s: int, t: float) -> None:
         leave_unserved(st, s, t, REPLICA_LOST)
         return
     fleet.retries += 1
+    if request.replica != NONE:
+        request.avoid = request.replica
     request.replica = NONE
     request.prefilled = 0
     request.generated = 0
     request.first = math.nan
     request.pool = request.home
     request.state = MOVING
-    push_event(st, t + fleet.retry_s, ROUTE, s)
+    push_event(st, t + fleet.retry_s * 2.0 ** min(request.retries - 1, MAX_DOUBLINGS), ROUTE, s)
 
 
 @inner
@@ -197,9 +203,11 @@ def _choose(st: State, p: int, s: int, t: float, spilling: bool) -> int:
     elif pool.policy == SESSION_AFFINITY and st.slots[s].key != NONE:
         r = _by_session(st, p, st.slots[s].key)
     else:
-        r = _least_outstanding(st, p)
+        r = _least_outstanding(st, p, NONE)
+    if n > 1 and r == st.slots[s].avoid:
+        r = _least_outstanding(st, p, r)
     if limit > 0 and st.replicas[r].outstanding >= limit:
-        r = _least_outstanding(st, p)
+        r = _least_outstanding(st, p, NONE)
         if st.replicas[r].outstanding >= limit:
             return NONE
     return r
@@ -219,8 +227,8 @@ def _round_robin(st: State, p: int, limit: int) -> int:
 
 
 @inner
-def _least_outstanding(st: State, p: int) -> int:
-    """The fewest requests out; ties go round, so that an idle pool doesn't pile on its first replica."""
+def _least_outstanding(st: State, p: int, but: int) -> int:
+    """The fewest requests out, one replica left aside; ties go round, so that an idle pool doesn't pile on one."""
     pool = st.pools[p]
     n = pool.members
     pool.turn = pool.turn + 1 if pool.turn + 1 < n else 0
@@ -229,6 +237,8 @@ def _least_outstanding(st: State, p: int) -> int:
     for i in range(n):
         at = pool.turn + i
         r = st.members[p, at if at < n else at - n]
+        if r == but:
+            continue
         out = st.replicas[r].outstanding
         if best == NONE or out < fewest:
             best = r
@@ -289,7 +299,7 @@ def _longest_prefix(st: State, p: int, s: int) -> int:
         if hits > most or (hits == most and hits > 0 and st.replicas[r].outstanding < st.replicas[best].outstanding):
             best = r
             most = hits
-    return best if best != NONE else _least_outstanding(st, p)
+    return best if best != NONE else _least_outstanding(st, p, NONE)
 
 
 @inner

@@ -191,6 +191,7 @@ class Fleet:
     max_retries: int = 3
     """Times a request is sent again after its replica was lost or refused it."""
     retry_s: float = 0.1
+    """Before the first of them, to another replica where there is one; it doubles each time, up to 64 x."""
     client_timeout_s: float | None = None
     """Clients give up this long after they asked."""
     clients: int | None = None

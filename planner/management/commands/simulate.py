@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.error_envelope import envelope
+from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.json_input import MAX_BODY_BYTES, read_object, read_question
 from planner.services.plan_json import encode, plain
-from planner.services.simulation import RequestTimes, simulate_plan
+from planner.services.request_times import RequestTimes
+from planner.services.simulation import simulate_plan
 from planner.services.trace_files import Trace, read_trace
 from planner.services.trace_rows import TraceError
 
@@ -31,8 +35,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "trace", metavar="TRACE", help="CSV (own, Azure or BurstGPT form) or Mooncake JSON lines; .gz"
+            "trace", metavar="TRACE", nargs="?", help="CSV (own, Azure or BurstGPT form) or Mooncake JSON lines; .gz"
         )
+        parser.add_argument("--generate", metavar="FILE.json", help="generated traffic instead of a trace")
         parser.add_argument("--plan", required=True, metavar="FILE.json", help="the question of `plan inference`")
         parser.add_argument("--out", required=True, metavar="OUT.json", help="where the result goes; - prints it")
         parser.add_argument("--requests", metavar="OUT.csv", help="also write one row a request")
@@ -41,13 +46,17 @@ class Command(BaseCommand):
         parser.add_argument("--replicas", type=int, help="instead of the plan's number")
         parser.add_argument("--seed", type=int, help="of everything random")
 
-    def handle(self, *args: Any, trace: str, plan: str, out: str, requests: str | None, **options: Any) -> None:
+    def handle(self, *args: Any, trace: str | None, plan: str, out: str, requests: str | None, **options: Any) -> None:
         """Exit 0 and a summary line; 2 and the error envelope on standard error for bad input."""
         try:
-            rows, document, times = self._simulate(trace, plan, requests is not None, options)
+            source = _source(trace, options["generate"])
+            question = _question(_read(plan, "plan"))
+            settings = _settings(options)
+            simulation = simulate_plan(question, source, settings, keep_requests=requests is not None)
+            document = simulation.document
             _write(Path(out), encode(plain(document), indent=1) + "\n", "out")
-            if requests is not None and times is not None:
-                _write_requests(Path(requests), rows, times)
+            if requests is not None and simulation.requests is not None:
+                _write_requests(Path(requests), source, simulation.requests)
         except InvalidQuestion as invalid:
             self.stderr.write(encode(envelope(invalid.errors), indent=2), self.style.NOTICE)
             sys.exit(EXIT_BAD_INPUT)
@@ -55,15 +64,6 @@ class Command(BaseCommand):
             "{requests:,} requests, {duration_s:,.0f} s simulated in {wall_s:.3f} s: "
             "{simulated_requests_per_wall_s:,.0f} simulated requests a wall second.".format(**document)
         )
-
-    def _simulate(
-        self, trace: str, plan: str, keep: bool, options: Mapping[str, Any]
-    ) -> tuple[Trace, dict[str, Any], RequestTimes | None]:
-        settings = _settings(options)
-        question = _question(_read(plan, "plan"))
-        rows = _trace(trace)
-        simulation = simulate_plan(question, rows, settings, keep_requests=keep)
-        return rows, simulation.document, simulation.requests
 
 
 def _question(data: bytes) -> dict[str, Any]:
@@ -83,9 +83,20 @@ def _settings(options: Mapping[str, Any]) -> SimulationQuestion:
     return parse_question(SimulationQuestion, given)
 
 
-def _trace(path: str) -> Trace:
+def _source(trace: str | None, generate: str | None) -> Trace | GeneratedTraffic:
+    if (trace is None) == (generate is None):
+        fault = FieldError(
+            field="trace",
+            value=trace,
+            message="Give a trace or --generate, one of them.",
+            allowed="TRACE or --generate",
+        )
+        raise InvalidQuestion([fault])
+    if generate is not None:
+        asked = read_question(TrafficQuestion, _read(generate, "generate"))
+        return GeneratedTraffic(question=parse_question(TrafficQuestion, asked))
     try:
-        return read_trace(Path(path))
+        return read_trace(Path(trace or ""))
     except TraceError as error:
         fault = FieldError(
             field="trace", value=error.value, message=str(error), allowed=error.allowed, code="invalid_trace"
@@ -119,18 +130,21 @@ def _unusable_file(field: str, file: str, verb: str, error: Exception) -> Invali
     return InvalidQuestion([fault])
 
 
-def _write_requests(path: Path, trace: Trace, times: RequestTimes) -> None:
-    columns = trace.columns
-    names = columns.names if columns.names is not None else range(len(trace))
-    arrivals = columns.arrival_s + trace.origin_s
+def _write_requests(path: Path, source: Trace | GeneratedTraffic, times: RequestTimes) -> None:
+    """One row a request, in order, in the trace's own time and ids."""
+    names: Iterable[object] = count()
+    origin_s = 0.0
+    if isinstance(source, Trace):
+        origin_s = source.origin_s
+        names = names if source.columns.names is None else source.columns.names
+    columns = (times.arrival_s, times.scheduled_s, times.first_token_s, times.last_token_s)
     try:
         with path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(REQUEST_COLUMNS)
-            for name, arrival_s, *reached, replica in zip(
-                names, arrivals, times.scheduled_s, times.first_token_s, times.last_token_s, times.replica, strict=True
-            ):
-                writer.writerow((name, f"{arrival_s:.6f}", *map(_time, reached), replica if replica >= 0 else ""))
+            for name, replica, *reached in zip(names, times.replica, *columns, strict=False):
+                shown = (_time(seconds + origin_s) for seconds in reached)
+                writer.writerow((name, *shown, replica if replica >= 0 else ""))
     except OSError as error:
         raise _unusable_file("requests", str(path), "write", error) from error
 

@@ -125,6 +125,19 @@ def test_refusals_until_the_health_check_fails_a_request_without_retries() -> No
     assert sum(outcome.left.values()) == 3000
 
 
+def test_a_dead_replica_is_not_asked_twice_in_a_row() -> None:
+    """It has nothing in flight, so least-outstanding would send everything there until it is found out."""
+    life = PoolLife(failures=Failures(mean_hours=0.2, repair_s=1e6, detect_s=60.0))
+    outcome, incidents = run(
+        Pool(kind=replica(), replicas=3), life, lognormal_traffic(2500, 6.0), max_retries=1, seed=4
+    )
+    first = next(incident for incident in incidents if incident.kind == "failed")
+    second = [incident for incident in incidents if incident.kind == "failed"][1:2]
+    assert not second or second[0].at_s > first.at_s + 60.0
+    assert outcome.retries > 50
+    assert outcome.left["replica_lost"] == 0 or second
+
+
 def test_spot_with_enough_notice_loses_nothing() -> None:
     start = ColdStart(provision_s=60.0)
     spot = SpotInterruptions(per_unit_hour=6.0, notice_s=120.0)

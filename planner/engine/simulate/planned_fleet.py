@@ -1,0 +1,172 @@
+"""A plan's option and a scenario as a fleet to simulate, and what happens to it while it runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from planner.engine.answers import InferenceOption
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.simulate.autoscaling import DOWN, Hpa, Keda, ScalingRules
+from planner.engine.simulate.lifecycle import (
+    Autoscaler,
+    ColdStart,
+    Failures,
+    PoolLife,
+    RollingUpgrade,
+    SpotInterruptions,
+)
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.setup import ContinuousReplica, Fleet, Pool
+from planner.engine.units import GB
+from planner.engine.workload import InferenceQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFleet:
+    """What runs, what happens to it, and what it is billed by."""
+
+    fleet: Fleet
+    lives: tuple[PoolLife, ...]
+    nodes_per_unit: int
+    """Nodes rented together: more than one where a replica spans nodes."""
+
+    @property
+    def replicas(self) -> int:
+        """Running at the start, all pools."""
+        return sum(pool.replicas for pool in self.fleet.pools)
+
+
+def planned_fleet(
+    option: InferenceOption,
+    kind: ContinuousReplica,
+    question: InferenceQuestion,
+    settings: SimulationQuestion,
+    *,
+    kv_bytes_per_token: float,
+) -> PlannedFleet:
+    """The option's replicas (``kind``) behind one gateway, as ``settings`` would have them."""
+    check_settings(settings)
+    nodes_each = max(1, math.ceil(kind.gpus / option.cluster.gpus_per_node))
+    per_unit = max(1, int(option.cluster.gpus_per_node // kind.gpus))
+    replicas = settings.replicas or option.layout.replicas
+    spare = settings.spare_nodes * per_unit if _can_lose_nodes(settings) else 0
+    surge = settings.max_surge + settings.max_unavailable if settings.upgrade_at_s is not None else 0
+    pool = Pool(
+        kind=kind,
+        replicas=replicas,
+        max_replicas=_most(settings, replicas) + spare + surge,
+        policy=settings.policy,  # type: ignore[arg-type]
+        load_cap=settings.load_cap,
+        max_outstanding=settings.max_outstanding,
+        hold_s=settings.queue_timeout_s,
+        replicas_per_unit=per_unit,
+        unit_gpus=option.cluster.gpus_per_node * nodes_each,
+    )
+    pools = [pool] if not settings.prefill_replicas else _split(pool, kind, settings, kv_bytes_per_token)
+    life = pool_life(settings, weights_gib=option.memory.parts_gib.get("weights", 0.0) * kind.gpus)
+    return PlannedFleet(
+        fleet=Fleet(
+            pools=pools,
+            max_retries=settings.max_retries,
+            client_timeout_s=settings.client_timeout_s,
+            slo_ttft_s=None if question.ttft_ms is None else question.ttft_ms / 1e3,
+            slo_tpot_s=None if question.tpot_ms is None else question.tpot_ms / 1e3,
+            seed=settings.seed,
+        ),
+        lives=(life,) * len(pools),
+        nodes_per_unit=nodes_each,
+    )
+
+
+def pool_life(settings: SimulationQuestion, *, weights_gib: float) -> PoolLife:
+    """What the scenario does to a pool whose replicas read ``weights_gib`` of weights."""
+    hours = settings.node_failure_hours
+    interruptions = settings.spot_interruptions_per_hour
+    return PoolLife(
+        start=ColdStart(
+            provision_s=settings.provision_s,
+            image_gib=settings.image_gib,
+            image_gib_s=settings.image_gib_s,
+            weights_gib=weights_gib,
+            weights_gib_s=settings.weights_gib_s,
+            warm_up_s=settings.warm_up_s,
+        ),
+        grace_s=settings.grace_s,
+        autoscaler=_autoscaler(settings),
+        failures=None
+        if hours is None
+        else Failures(mean_hours=hours, repair_s=settings.repair_s, detect_s=settings.detect_s),
+        spot=None
+        if interruptions is None
+        else SpotInterruptions(per_unit_hour=interruptions, notice_s=settings.spot_notice_s),
+        upgrade=None
+        if settings.upgrade_at_s is None
+        else RollingUpgrade(
+            at_s=settings.upgrade_at_s, max_surge=settings.max_surge, max_unavailable=settings.max_unavailable
+        ),
+    )
+
+
+def check_settings(settings: SimulationQuestion) -> None:
+    """Raise ``InvalidQuestion`` where single settings are fine but don't go together."""
+    errors = []
+    if settings.min_replicas == 0 and settings.autoscaler == "hpa":
+        errors.append(_fault("min_replicas", 0, "An HPA doesn't scale to zero.", "1 or more, or autoscaler keda"))
+    if settings.max_replicas is not None and settings.max_replicas < settings.min_replicas:
+        allowed = f"min_replicas ({settings.min_replicas}) or more"
+        errors.append(_fault("max_replicas", settings.max_replicas, "Below the fewest.", allowed))
+    if settings.upgrade_at_s is not None and settings.max_surge + settings.max_unavailable == 0:
+        message = "An upgrade without surge and with nothing unavailable can't begin."
+        errors.append(_fault("max_surge", 0, message, "1 or more, or max_unavailable 1 or more"))
+    if errors:
+        raise InvalidQuestion(errors)
+
+
+def _fault(field: str, value: object, message: str, allowed: str) -> FieldError:
+    return FieldError(field=field, value=value, message=message, allowed=allowed, code="conflict")
+
+
+def _can_lose_nodes(settings: SimulationQuestion) -> bool:
+    return settings.node_failure_hours is not None or settings.spot_interruptions_per_hour is not None
+
+
+def _most(settings: SimulationQuestion, replicas: int) -> int:
+    if settings.autoscaler == "none":
+        return replicas
+    return max(replicas, settings.max_replicas or 2 * replicas)
+
+
+def _split(pool: Pool, kind: ContinuousReplica, settings: SimulationQuestion, kv_bytes: float) -> list[Pool]:
+    """Prefill and decode in pools of their own; KV moves at the scenario's rate."""
+    prefill = replace(kind, role="prefill", transfer_s_per_token=kv_bytes / (settings.transfer_gb_s * GB))
+    more = pool.places - pool.replicas
+    first = replace(
+        pool,
+        kind=prefill,
+        replicas=settings.prefill_replicas,
+        max_replicas=settings.prefill_replicas + more,
+        decode_pool=1,
+    )
+    return [first, replace(pool, kind=replace(kind, role="decode"))]
+
+
+def _autoscaler(settings: SimulationQuestion) -> Autoscaler | None:
+    if settings.autoscaler == "none":
+        return None
+    down = ScalingRules(stabilization_s=settings.scale_down_window_s, policies=DOWN.policies)
+    fewest, most = settings.min_replicas, settings.max_replicas
+    rules: Hpa | Keda
+    if settings.autoscaler == "keda":
+        rules = Keda(
+            target=settings.scaling_target,
+            min_replicas=fewest,
+            max_replicas=most or Keda(target=1.0).max_replicas,
+            polling_s=settings.polling_s,
+            cooldown_s=settings.cooldown_s,
+            down=down,
+        )
+    else:
+        most = most or Hpa(target=1.0).max_replicas
+        rules = Hpa(target=settings.scaling_target, min_replicas=fewest, max_replicas=most, down=down)
+    return Autoscaler(settings=rules, metric=settings.scaling_metric, scrape_s=settings.scrape_s)  # type: ignore[arg-type]

@@ -1,0 +1,95 @@
+"""Traffic described in a few numbers: one flat set of named, bounded fields, and the model they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.engine.field_spec import integer, number
+from planner.engine.simulate.arrivals import FLAT_DAY, FLAT_WEEK, Arrivals, Bursts, Profile, daily_curve
+from planner.engine.simulate.lengths import Lognormal, LognormalLengths, SharedPrefixes
+from planner.engine.simulate.workload_model import TrafficModel
+from planner.engine.units import SECONDS_PER_HOUR
+
+WORKDAYS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficQuestion:
+    """Traffic to generate: how much, how uneven, how long."""
+
+    requests_per_second: float = number("Mean load", 1.0, 1e-6, 1e6, "req/s", "Over the first week.", "traffic")
+    hours: float = number("Duration", 1.0, 1e-3, 24 * 366, "h", "Simulated time.", "traffic")
+    gap_cv: float = number(
+        "Burstiness", 1.0, 0, 20, "CV", "Of gaps between requests: 1 is Poisson, public traces show 1 to 13.", "traffic"
+    )
+    daily_peak: float = number(
+        "Daily peak", 1.0, 1, 5, "x mean", "Busiest hour over the day's mean; 1 is flat, 2-3 is usual.", "traffic"
+    )
+    peak_hour: float = number("Peak hour", 14.0, 0, 23, "h", "Of the day; the run starts at 0:00.", "traffic")
+    weekend: float = number("Weekend", 1.0, 0, 5, "x weekday", "Days 6 and 7 of each week.", "traffic")
+    trend_per_week: float = number("Trend", 0.0, -0.9, 10, "share/week", "Growth, compounding.", "traffic")
+    burst_factor: float = number("Bursts", 1.0, 1, 50, "x mean", "Rate in busy spells; 1 has none.", "traffic")
+    burst_share: float = number("Busy share", 0.1, 0.001, 0.9, "share", "Of the time.", "traffic")
+    burst_s: float = number("Busy spell", 60.0, 1, 86_400, "s", "Its mean length.", "traffic")
+    input_median: float = number("Input, median", 700.0, 1, 1e7, "tokens", "Of prompts.", "traffic")
+    input_sigma: float = number("Input, spread", 0.9, 0, 4, "sigma", "Of the logarithm; 0 is fixed.", "traffic")
+    input_max: int = integer("Input, longest", 100_000, 1, 10_000_000, "tokens", "Longer ones are cut.", "traffic")
+    output_median: float = number("Output, median", 130.0, 1, 1e6, "tokens", "Of answers.", "traffic")
+    output_sigma: float = number("Output, spread", 0.9, 0, 4, "sigma", "Of the logarithm; 0 is fixed.", "traffic")
+    output_max: int = integer("Output, longest", 8000, 1, 1_000_000, "tokens", "Longer ones are cut.", "traffic")
+    prefixes: int = integer(
+        "Shared prefixes", 0, 0, 1_000_000, "texts", "System prompts or tenants; 0 for none.", "traffic"
+    )
+    prefix_tokens: int = integer("Prefix length", 500, 1, 1_000_000, "tokens", "Added to every prompt.", "traffic")
+    prefix_zipf: float = number("Popularity", 1.0, 0, 5, "Zipf", "0: all prefixes alike.", "traffic")
+    seed: int = integer("Seed", 0, 0, 2**53, "", "The same seed gives the same requests.", "run")
+
+    @property
+    def duration_s(self) -> float:
+        """Simulated time."""
+        return self.hours * SECONDS_PER_HOUR
+
+    @property
+    def mean_input_tokens(self) -> float:
+        """Before long prompts are cut."""
+        shared = self.prefix_tokens if self.prefixes else 0
+        return self._side(self.input_median, self.input_sigma, self.input_max).mean + shared
+
+    @property
+    def mean_output_tokens(self) -> float:
+        """Before long answers are cut."""
+        return self._side(self.output_median, self.output_sigma, self.output_max).mean
+
+    def model(self) -> TrafficModel:
+        """What generates it.
+
+        >>> TrafficQuestion(weekend=0.5).model().arrivals.profile.by_weekday
+        (1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5)
+        """
+        profile = Profile(
+            mean_rate=self.requests_per_second,
+            by_hour=FLAT_DAY if self.daily_peak == 1 else daily_curve(self.daily_peak, self.peak_hour),
+            by_weekday=(*FLAT_WEEK[:WORKDAYS], self.weekend, self.weekend),
+            trend_per_week=self.trend_per_week,
+        )
+        return TrafficModel(
+            arrivals=Arrivals(profile=profile, gap_cv=self.gap_cv, bursts=self._bursts()),
+            lengths=LognormalLengths(
+                input_tokens=self._side(self.input_median, self.input_sigma, self.input_max),
+                output_tokens=self._side(self.output_median, self.output_sigma, self.output_max),
+            ),
+            prefixes=SharedPrefixes(count=self.prefixes, tokens=self.prefix_tokens, zipf=self.prefix_zipf)
+            if self.prefixes
+            else None,
+        )
+
+    def _bursts(self) -> Bursts | None:
+        if self.burst_factor == 1:
+            return None
+        # A busy share that leaves nothing for quiet spells is all there can be.
+        share = min(self.burst_share, 1.0 / self.burst_factor)
+        return Bursts(busy_factor=self.burst_factor, busy_share=share, busy_s=self.burst_s)
+
+    @staticmethod
+    def _side(median: float, sigma: float, longest: int) -> Lognormal:
+        return Lognormal(median=median, sigma=sigma, high=longest)
