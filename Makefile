@@ -33,11 +33,11 @@ types: venv-dev ## mypy.
 	@$(BIN)/mypy manage.py gunicorn.conf.py planner catalog frontend tests
 
 contracts: venv-dev ## Who may import whom.
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 migrations: venv-dev ## Models and migrations agree.
 	@$(MANAGE) makemigrations --check --dry-run
-	@EXTRA_APPS=django_migration_linter $(MANAGE) lintmigrations --no-cache --quiet ok --include-apps planner catalog --ignore-name 0001_initial
+	@EXTRA_APPS=django_migration_linter LOG_LEVEL=WARNING $(MANAGE) lintmigrations --no-cache --quiet ok ignore --include-apps planner catalog --ignore-name 0001_initial
 
 lock: venv-dev ## Resolve requirements*.in into the hashed lock files.
 	@for name in requirements requirements-dev; do \

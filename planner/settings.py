@@ -203,6 +203,8 @@ MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION == "optional"
 # Browsers give passkeys to http only on localhost.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not env.bool("HTTPS", default=False)
 AUDITLOG_LOGENTRY_MODEL = "planner.AuditEntry"
+# Its own migrations would make the table of the model that ours replaces, and nothing could be emptied around it.
+MIGRATION_MODULES = {"auditlog": None}
 AUDITLOG_USE_FK_STRING_REPRESENTATION = True
 
 AUTH_PASSWORD_VALIDATORS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,6 +13,13 @@ from celery import current_app
 from django.db import connection
 
 ROOT = Path(__file__).resolve().parents[2]
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+
+
+def stop_with_parent() -> None:
+    """In a child that is about to start its program: be asked to stop when the test run ends, however it ends."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -41,6 +49,7 @@ class LiveProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=stop_with_parent,
             )
 
     def kill(self) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 import psycopg
 import redis
 
+from tests.planner.live_processes import stop_with_parent
+
 START_TIMEOUT_S = 60.0
 
 
@@ -99,7 +101,12 @@ def _run_as(account: pwd.struct_passwd | None, command: list[str]) -> None:
 @contextmanager
 def _server(account: pwd.struct_passwd | None, command: list[str], *, stop: signal.Signals) -> Iterator[None]:
     process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **_identity(account)
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        preexec_fn=stop_with_parent,
+        **_identity(account),
     )
     try:
         yield

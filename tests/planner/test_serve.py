@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.planner.live_processes import stop_with_parent
 from tests.planner.real_servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,13 @@ class Site:
         self.log = folder / "serve.log"
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
-                self.command(), cwd=ROOT, env=self.environment(), stdout=output, stderr=output, start_new_session=True
+                self.command(),
+                cwd=ROOT,
+                env=self.environment(),
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=stop_with_parent,
             )
 
     def command(self) -> list[str]:
