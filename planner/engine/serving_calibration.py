@@ -48,9 +48,10 @@ SHARES: Final = frozenset(
     {"weight_bandwidth", "gemm_compute", "kv_bandwidth", "attention_compute", "expert_bandwidth", "expert_compute"}
 )
 
-ATTRIBUTES: Final = ("engine", "era", "chip", "form", "format", "kind", "tp", "mode")
+ATTRIBUTES: Final = ("engine", "era", "chip", "form", "format", "kind", "tp", "link", "mode")
 """What a candidate is keyed by. ``era`` is the half-year of the engine's release, ``chip`` the accelerator's
-generation and compute capability, ``form`` its form factor, ``tp`` the ranks of its tensor-parallel group."""
+generation and compute capability, ``form`` its form factor, ``tp`` the ranks of its tensor-parallel group,
+``link`` what joins them (``none`` for one)."""
 
 Level = tuple[str, ...]
 
@@ -89,6 +90,11 @@ class EngineSettings:
     max_num_seqs: int
     max_num_batched_tokens: int
     memory_utilization: float
+    """Share of GPU memory that weights, activations and KV cache take together."""
+    free_memory_share: float | None = None
+    """Where the KV cache takes this share of what weights and activations leave, instead."""
+    reserved_output_share: float = 0.5
+    """Of an answer's tokens, the share that admission keeps room for: all of them, where an engine never evicts."""
     source: str = field(default="")
 
 

@@ -127,6 +127,7 @@ def candidate_keys(arch: ModelArch, candidates: ServingCandidates) -> Keys:
             "format": candidates.weight_format,
             "kind": np.zeros(candidates.size, dtype=np.int64),
             "tp": tp_code,
+            "link": np.where(ranks > 1, candidates.topology.link_class, LINK_CLASSES.index("none")),
             "mode": mode,
         },
         vocabularies={
@@ -137,6 +138,7 @@ def candidate_keys(arch: ModelArch, candidates: ServingCandidates) -> Keys:
             "format": [_format_class(arch, name) for name in candidates.weight_formats],
             "kind": [model_kind(arch)],
             "tp": [str(size) for size in sizes.tolist()],
+            "link": LINK_CLASSES,
             "mode": MODES,
         },
     )

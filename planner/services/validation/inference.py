@@ -43,7 +43,7 @@ def predict(cases: Sequence[Case], library: ModelLibrary) -> list[Prediction]:
 
 def _predict_all(cases: Sequence[InferenceCase]) -> list[Prediction]:
     profiles = serving_profiles()
-    batch = CaseBatch(cases)
+    batch = CaseBatch(cases, profiles.engines)
     predicted = batch.predict(profiles)
     attributes = dict(zip(batch.order, batch.attributes, strict=True))
     return [_prediction(case, predicted, row, profiles, attributes[row]) for row, case in enumerate(cases)]

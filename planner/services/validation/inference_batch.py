@@ -13,8 +13,8 @@ from planner.engine.collectives import LINK_CLASSES, Topology
 from planner.engine.hardware import Accelerator
 from planner.engine.kv_cache import max_concurrency
 from planner.engine.memory import serving_memory
-from planner.engine.serving import AdmissionLimits, ServingEstimate, ServingLoad, steady_state
-from planner.engine.serving_calibration import ATTRIBUTES, Keys, ServingProfiles, resolve_constants
+from planner.engine.serving import AdmissionLimits, LoadKind, ServingEstimate, ServingLoad, steady_state
+from planner.engine.serving_calibration import ATTRIBUTES, EngineSettings, Keys, ServingProfiles, resolve_constants
 from planner.engine.serving_candidates import (
     MODES,
     ServingCandidates,
@@ -36,9 +36,9 @@ NETWORK_BYTES_S = 50.0 * GB
 """One GPU's share of the network where a case spans nodes: 400 Gbit/s, as reference systems have."""
 NODE_GPUS = 8
 PREEMPTION_MARGIN = 0.95
-GROWTH_SHARE = 0.5
-"""Of an answer's tokens, the share in memory on average while it grows."""
-UNSTATED_UTILIZATION = 0.9
+CARRIED_SHARE = 0.7
+"""Below this share of the stated rate, clients and not arrivals limit a case that states both."""
+UNKNOWN_ENGINE = EngineSettings(max_num_seqs=256, max_num_batched_tokens=8192, memory_utilization=0.9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,11 @@ class Predicted:
 class CaseBatch:
     """Cases sorted by model, their candidates and limits; predictions come back in the cases' order."""
 
-    def __init__(self, cases: Sequence[InferenceCase]) -> None:
-        self.order = sorted(range(len(cases)), key=lambda i: id(cases[i].arch))
+    def __init__(self, cases: Sequence[InferenceCase], engines: Mapping[str, EngineSettings]) -> None:
+        first_seen: dict[int, int] = {}
+        for index, case in enumerate(cases):
+            first_seen.setdefault(id(case.arch), index)
+        self.order = sorted(range(len(cases)), key=lambda i: first_seen[id(cases[i].arch)])
         self.cases = [cases[i] for i in self.order]
         self.blocks: list[tuple[slice, ServingCandidates]] = []
         start = 0
@@ -65,7 +68,7 @@ class CaseBatch:
             if stop == len(self.cases) or self.cases[stop].arch is not self.cases[start].arch:
                 self.blocks.append((slice(start, stop), _candidates(self.cases[start:stop])))
                 start = stop
-        self.limits = _limits(self.cases)
+        self.limits = _limits(self.cases, engines)
         self.keys = [candidate_keys(self.cases[rows.start].arch, block) for rows, block in self.blocks]
         self.attributes = [
             {name: str(keys.vocabularies[name][keys.codes[name][row]]) for name in ATTRIBUTES}
@@ -151,9 +154,9 @@ def scale_up_link(accelerator: Accelerator) -> tuple[str, float, int]:
     return "pcie", PCIE_BYTES_S.get(accelerator.pcie_gen or 4, PCIE_BYTES_S[4]), NODE_GPUS
 
 
-def _limits(cases: Sequence[InferenceCase]) -> AdmissionLimits:
+def _limits(cases: Sequence[InferenceCase], engines: Mapping[str, EngineSettings]) -> AdmissionLimits:
     return AdmissionLimits(
-        kv_sequences=np.array([_kv_sequences(case) for case in cases]),
+        kv_sequences=np.array([_kv_sequences(case, engines.get(case.engine, UNKNOWN_ENGINE)) for case in cases]),
         max_num_seqs=np.array([_batch_limit(case) for case in cases]),
         max_num_batched_tokens=np.array([case.max_num_batched_tokens for case in cases]),
     )
@@ -164,13 +167,13 @@ def _batch_limit(case: InferenceCase) -> float:
     return min(case.max_num_seqs, case.concurrency) if case.kind == "offline" else case.max_num_seqs
 
 
-def _kv_sequences(case: InferenceCase) -> float:
+def _kv_sequences(case: InferenceCase, engine: EngineSettings) -> float:
     """Requests of the case's lengths that one replica's KV memory holds."""
     try:
         profile = serving_memory_profile(case.engine, date=case.date or None)
     except LookupError:
         profile = serving_memory_profile("vllm", date=case.date or None)
-    tokens = case.input_tokens + GROWTH_SHARE * case.output_tokens
+    tokens = case.input_tokens + engine.reserved_output_share * case.output_tokens
     # Benchmarks size the engine for their lengths: sampling buffers for the sequences they send.
     seqs = min(case.max_num_seqs, 1024.0 if case.kind == "open" else case.concurrency, 1024.0)
     memory = serving_memory(
@@ -178,7 +181,7 @@ def _kv_sequences(case: InferenceCase) -> float:
         profile=profile,
         weight_format=case.weight_format,
         memory_bytes=case.accelerator.memory_bytes,
-        utilization=UNSTATED_UTILIZATION,
+        utilization=engine.memory_utilization if engine.free_memory_share is None else 1.0,
         tp=case.tp,
         pp=case.pp,
         ep=case.ep,
@@ -186,7 +189,7 @@ def _kv_sequences(case: InferenceCase) -> float:
         max_num_seqs=seqs,
     )
     # What was published ran: a pool estimated at less than this was larger.
-    pool = max(float(memory.kv_pool), 0.02 * case.accelerator.memory_bytes)
+    pool = max(float(memory.kv_pool) * (engine.free_memory_share or 1.0), 0.02 * case.accelerator.memory_bytes)
     fits = max_concurrency(
         case.arch,
         case.kv_format,
@@ -220,9 +223,11 @@ def _speeds(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: Admi
     ttft = {name: np.full(size, np.nan) for name in ("mean", "p50", "p90", "p95", "p99")}
     tpot = {name: np.full(size, np.nan) for name in ttft}
     rate, limit = np.full(size, np.nan), np.zeros(size, dtype=np.int64)
+    closed = _bounded_by_clients(c, cases, limits)
+    kinds[closed] = "closed"
     for kind in sorted(set(kinds.tolist())):
         rows = np.flatnonzero(kinds == kind)
-        estimate = _estimate(c, [cases[row] for row in rows.tolist()], rows, limits)
+        estimate = _estimate(c, [cases[row] for row in rows.tolist()], rows, limits, kind)
         for name, first in ttft.items():
             first[rows], tpot[name][rows] = estimate.ttft_s[name], estimate.tpot_s[name]
         rate[rows], limit[rows] = estimate.output_tok_s, estimate.limit
@@ -237,13 +242,22 @@ def _speeds(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: Admi
     )
 
 
+def _bounded_by_clients(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: AdmissionLimits) -> IntArray:
+    """Open-loop cases whose stated concurrency can't carry the stated rate: a closed loop of so many clients."""
+    rows = np.flatnonzero([case.kind == "open" and bool(case.row.get("concurrency")) for case in cases])
+    if not len(rows):
+        return rows
+    chosen = [cases[row] for row in rows.tolist()]
+    rate = _estimate(c, chosen, rows, limits, "closed").requests_s
+    return rows[rate < CARRIED_SHARE * np.array([case.requests_s for case in chosen])]
+
+
 def _estimate(
-    c: ServingCoefficients, cases: Sequence[InferenceCase], rows: IntArray, limits: AdmissionLimits
+    c: ServingCoefficients, cases: Sequence[InferenceCase], rows: IntArray, limits: AdmissionLimits, kind: LoadKind
 ) -> ServingEstimate:
     def column(name: str) -> FloatArray:
         return np.array([getattr(case, name) for case in cases], dtype=np.float64)
 
-    kind = cases[0].kind
     requests = column("requests")
     load = ServingLoad(
         kind=kind,

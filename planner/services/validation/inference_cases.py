@@ -26,7 +26,7 @@ CONDITION_PATTERNS = {
     "max_num_seqs": r"max.num.seqs (\d+)|max batch (?:per engine )?(\d+)",
     "max_num_batched_tokens": r"max.num.batched.tokens (\d+)",
     "uniform_lengths": r"uniform\w* in 0\.8",
-    "natural_lengths": r"ShareGPT",
+    "natural_lengths": r"ShareGPT|lengths are \w+ means|means derived",
     "eager": r"eager|no CUDA graph",
     "decode_only": r"decode (?:pool|instance)",
 }

@@ -43,7 +43,7 @@ class FitProblem:
     """Cases, what was measured of them, and which effects reach which case."""
 
     def __init__(self, cases: Sequence[InferenceCase], profiles: ServingProfiles) -> None:
-        self.batch = CaseBatch(cases)
+        self.batch = CaseBatch(cases, profiles.engines)
         self.profiles = profiles
         self.cases = self.batch.cases
         self.measured = {name: _measured(self.cases, name) for name in QUANTITIES}

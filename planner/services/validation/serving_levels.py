@@ -14,6 +14,7 @@ ATTENTION: Final = ("kv_bandwidth", "attention_compute")
 EXPERTS: Final = ("expert_bandwidth", "expert_compute", "expert_tile_tokens", "expert_coverage", "expert_layer_s")
 HOST: Final = ("layer_s", "step_s", "sequence_s", "prefill_launch_s")
 REQUEST: Final = ("request_s", "cohort", "backlog", "drain")
+EXPERT_RATES: Final = EXPERTS[:-1]
 COLLECTIVES: Final = ("collective_latency", "collective_bandwidth")
 ALL: Final = GEMM + ATTENTION + EXPERTS + HOST + REQUEST + COLLECTIVES
 
@@ -57,7 +58,7 @@ SPREAD: Final[Mapping[str, float]] = {
     "sequence_s": 1.2,
     "prefill_launch_s": 1.5,
     "collective_latency": 0.8,
-    "collective_bandwidth": 0.5,
+    "collective_bandwidth": 0.8,
     "request_s": 1.0,
     "cohort": 1.0,
     "backlog": 1.0,
@@ -78,12 +79,35 @@ LEVELS: Final = (
     _level("", 2.0, ALL),
     _level("engine", 0.5, ALL),
     _level("engine era", 0.4, EXPERTS, HOST, REQUEST, COLLECTIVES, ATTENTION, gemm_compute=0.4, weight_bandwidth=0.4),
-    _level("chip", 0.5, GEMM, ATTENTION, EXPERTS, COLLECTIVES, layer_s=0.4, step_s=0.2, prefill_launch_s=0.2),
+    _level(
+        "chip",
+        0.5,
+        GEMM,
+        ATTENTION,
+        EXPERT_RATES,
+        COLLECTIVES,
+        layer_s=0.25,
+        expert_layer_s=0.2,
+        step_s=0.2,
+        prefill_launch_s=0.2,
+    ),
     _level("chip form", 0.3, GEMM, ATTENTION, COLLECTIVES, step_s=0.3, layer_s=0.2, expert_bandwidth=0.2),
     _level("format", 0.4, GEMM, EXPERTS, layer_s=0.3),
     _level("chip format", 0.4, GEMM, EXPERTS),
-    _level("engine format", 0.3, GEMM, EXPERTS, layer_s=0.3),
-    _level("engine chip", 0.3, GEMM, ATTENTION, EXPERTS, HOST, COLLECTIVES),
+    _level("engine format", 0.4, GEMM, EXPERTS, layer_s=0.3, weight_bandwidth=1.0),
+    _level(
+        "engine chip",
+        0.3,
+        GEMM,
+        ATTENTION,
+        EXPERT_RATES,
+        COLLECTIVES,
+        layer_s=0.2,
+        expert_layer_s=0.15,
+        step_s=0.2,
+        sequence_s=0.2,
+        prefill_launch_s=0.2,
+    ),
     _level("kind", 0.4, ATTENTION, EXPERTS, layer_s=0.4, step_s=0.3, sequence_s=0.4, prefill_launch_s=0.4),
     _level("engine kind", 0.4, ATTENTION, EXPERTS, HOST),
     _level("engine era kind", 0.3, ATTENTION, EXPERTS, HOST),
@@ -92,7 +116,8 @@ LEVELS: Final = (
     _level("engine mode", 0.3, HOST, REQUEST),
     _level("engine era mode", 0.3, HOST, REQUEST, weight_bandwidth=0.2, gemm_compute=0.2, kv_bandwidth=0.2),
     _level("engine tp", 0.3, COLLECTIVES, layer_s=0.2),
-    _level("chip form tp", 0.3, COLLECTIVES),
+    _level("link tp", 0.5, COLLECTIVES),
+    _level("chip link tp", 0.4, COLLECTIVES),
     _level("engine era chip kind", 0.2, ALL),
     _level("engine era chip kind format", 0.2, GEMM, ATTENTION, EXPERTS, HOST, COLLECTIVES),
 )
