@@ -93,6 +93,8 @@ class EngineSettings:
     """Share of GPU memory that weights, activations and KV cache take together."""
     free_memory_share: float | None = None
     """Where the KV cache takes this share of what weights and activations leave, instead."""
+    dated_batch_limits: bool = False
+    """Batch limit and token budget changed with versions: the memory profiles' scheduler rows hold them."""
     reserved_output_share: float = 0.5
     """Of an answer's tokens, the share that admission keeps room for: all of them, where an engine never evicts."""
     source: str = field(default="")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from catalog.profiles import scheduler_defaults, serving_engine_of
+from catalog.profiles import scheduler_defaults, serving_engine_of, serving_profiles
 from planner.engine.hardware import Accelerator
 from planner.engine.model_arch import ModelArch
 from planner.engine.quantization import WEIGHT_FORMATS, compute_format, resolve_format, weight_bytes
@@ -41,6 +41,8 @@ WAVES = 10.0
 """Requests a client sends in a closed loop that states no number (the serving benchmarks' usual ratio)."""
 OPEN_RUN_S = 600.0
 """Length of an open-loop run that states no number of requests (MLPerf's shortest)."""
+UNKNOWN_BATCH_LIMIT, UNKNOWN_TOKEN_BUDGET = 256, 8192
+"""Of engines without settings of their own."""
 UNIFORM_LENGTH_CV = 0.064
 """Of lengths uniform in 0.8 to 1.0 x nominal."""
 UNIFORM_MEAN_SHARE = 0.9
@@ -220,7 +222,8 @@ def _scheduler(
     row: Case, engine: str, accelerator: Accelerator, context: int, stated: Mapping[str, float]
 ) -> tuple[float, float]:
     """Batch limit and token budget: as stated, else the engine's defaults at that date."""
-    try:
+    settings = serving_profiles().engines.get(engine)
+    if settings is not None and settings.dated_batch_limits:
         seqs, tokens = scheduler_defaults(
             engine,
             date=row.get("date") or None,
@@ -228,8 +231,10 @@ def _scheduler(
             memory_gib=accelerator.memory_bytes / GIB,
             max_model_len=context,
         )
-    except LookupError:  # no profile of its own
-        seqs, tokens = 256, 8192
+    elif settings is not None:
+        seqs, tokens = settings.max_num_seqs, settings.max_num_batched_tokens
+    else:
+        seqs, tokens = UNKNOWN_BATCH_LIMIT, UNKNOWN_TOKEN_BUDGET
     return stated.get("max_num_seqs", float(seqs)), stated.get("max_num_batched_tokens", float(tokens))
 
 

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import lsmr
 from planner.engine.serving_calibration import CONSTANTS, SHARES, Keys, Level, ServingProfiles
 from planner.services.validation.inference_batch import CaseBatch
 from planner.services.validation.inference_cases import InferenceCase, is_median
-from planner.services.validation.replay import number
+from planner.services.validation.replay import Case, number
 from planner.services.validation.serving_levels import LEVELS, START
 
 FloatArray = NDArray[np.float64]
@@ -35,6 +35,8 @@ DEGREES: Final = 4.0
 DERIVATIVE_STEP: Final = 0.02
 MOST_SENSITIVE: Final = 3.0
 ROUNDS: Final = 14
+KERNEL_LEVELS: Final[tuple[Level, ...]] = ((), ("chip",), ("format",), ("chip", "format"))
+"""Levels that kernel timings speak of."""
 ERA_STEP: Final = 0.7
 """How far an engine moves from one era to the next, over how far engines differ."""
 
@@ -42,7 +44,7 @@ ERA_STEP: Final = 0.7
 class FitProblem:
     """Cases, what was measured of them, and which effects reach which case."""
 
-    def __init__(self, cases: Sequence[InferenceCase], profiles: ServingProfiles) -> None:
+    def __init__(self, cases: Sequence[InferenceCase], profiles: ServingProfiles, kernels: Sequence[Case] = ()) -> None:
         self.batch = CaseBatch(cases, profiles.engines)
         self.profiles = profiles
         self.cases = self.batch.cases
@@ -50,6 +52,7 @@ class FitProblem:
         self.medians = {name: _by_median(self.cases, name) for name in ("ttft", "tpot")}
         self.groups = [group_of(case) for case in self.cases]
         self.effects = Effects(self.batch.attributes)
+        self.anchors = self.effects.anchors(kernels)
 
     def predict(self, logs: FloatArray) -> dict[str, FloatArray]:
         """Log predictions (tokens a second and GPU; ms) for log constants, cases x constants."""
@@ -130,10 +133,40 @@ class Effects:
         ]
         self.start = np.log([START[name] for name in CONSTANTS])
 
+    def anchors(self, kernels: Sequence[Case]) -> Anchors:
+        """What kernel timings say of a chip and format, whatever the engine, as equations in the effects."""
+        rows: list[int] = []
+        columns: list[int] = []
+        targets: list[float] = []
+        weights: list[float] = []
+        for kernel in kernels:
+            constant = kernel["constant"]
+            keys = [(level, tuple(kernel[name] for name in level), constant) for level in KERNEL_LEVELS]
+            found = [self.columns[key] for key in keys if key in self.columns]
+            rows += [len(targets)] * len(found)
+            columns += found
+            targets.append(float(np.log(float(kernel["value"]) / START[constant])))
+            weights.append(1.0 / float(kernel["spread"]))
+        shape = (len(targets), len(self.spread))
+        matrix = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
+        return Anchors(sparse.diags(weights) @ matrix, np.asarray(targets) * np.asarray(weights))
+
     def logs(self, effects: FloatArray) -> FloatArray:
         """Log constants of every case."""
         logs: FloatArray = self.start + np.stack([matrix @ effects for matrix in self.design], axis=1)
         return logs
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Equations ``matrix @ effects = target``, each scaled to a standard deviation of 1."""
+
+    matrix: Any
+    target: FloatArray
+
+    def residuals(self, effects: FloatArray) -> FloatArray:
+        found: FloatArray = self.target - self.matrix @ effects
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +216,7 @@ def _evaluate(problem: FitProblem, x: FloatArray, train: BoolArray, weights: Flo
     logs = problem.effects.logs(x)
     predicted = problem.predict(logs)
     rows, residuals = {}, {}
-    cost = float(np.sum((x / problem.effects.spread) ** 2))
+    cost = float(np.sum((x / problem.effects.spread) ** 2) + np.sum(problem.anchors.residuals(x) ** 2))
     for name in QUANTITIES:
         measured = problem.measured[name]
         rows[name] = np.flatnonzero(train & np.isfinite(measured) & np.isfinite(predicted[name]))
@@ -215,8 +248,9 @@ def _step(problem: FitProblem, x: FloatArray, state: _State, weights: FloatArray
         ]
         blocks.append(sum(parts[1:], start=parts[0]) @ sparse.diags(spread))
         targets.append(weight * residuals)
-    matrix = sparse.vstack([*blocks, sparse.identity(len(spread))]).tocsr()
-    target = np.concatenate([*targets, -x / spread])
+    anchors = problem.anchors
+    matrix = sparse.vstack([*blocks, anchors.matrix @ sparse.diags(spread), sparse.identity(len(spread))]).tocsr()
+    target = np.concatenate([*targets, anchors.residuals(x), -x / spread])
     solved: FloatArray = lsmr(matrix, target, maxiter=200, atol=1e-4, btol=1e-4)[0]
     return solved * spread
 
