@@ -16,6 +16,7 @@ from planner.engine.hardware import Accelerator
 from planner.engine.units import GB, TERA
 
 ACCELERATORS_FILE = "accelerators.csv"
+LINKS_FILE = "link_classes.csv"
 _PEAKS = {
     "fp32": "fp32_tflops",
     "tf32": "tf32_tflops",
@@ -49,6 +50,12 @@ def _index() -> Mapping[str, Accelerator]:
     return index
 
 
+@cache
+def _link_kinds() -> Mapping[str, str]:
+    with (DATA / LINKS_FILE).open(encoding="utf-8", newline="") as file:
+        return {row["link_name"]: row["link_kind"] for row in csv.DictReader(file)}
+
+
 def find_accelerator(name: str) -> Accelerator | None:
     """The accelerator of a key, name or alias, however it is spelled; None if there is none."""
     return _index().get(accelerator_file_key(name))
@@ -68,7 +75,8 @@ def _accelerator(row: Mapping[str, str]) -> Accelerator:
         memory_bytes=int(row["memory_bytes"]),
         memory_bandwidth_bytes_s=float(row["memory_bandwidth_gb_s"]) * GB,
         peak_flops={name: peak * TERA for name, peak in peaks.items() if peak},
-        link=row["link_name"],
+        link=_link_kinds()[row["link_name"]],
+        link_name=row["link_name"],
         link_bytes_s=(number("link_one_way_gb_s") or 0.0) * GB,
         scaleup_domain_gpus=int(row["scaleup_domain_gpus"]),
         pcie_gen=int(row["pcie_gen"]) if row["pcie_gen"] else None,
