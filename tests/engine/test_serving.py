@@ -136,7 +136,7 @@ def test_tensor_parallelism_over_pcie_gets_worse_when_the_batch_grows():
     nvlink = build_coefficients(LLAMA_8B, candidates((1, 8)), serving_profiles()).step
     pcie = build_coefficients(LLAMA_8B, candidates((1, 8), link="pcie"), serving_profiles()).step
     prefill = (0.0, 0.0, 8192.0, 8192.0 * 512)
-    assert step_time(nvlink, *prefill)[1] < step_time(nvlink, *prefill)[0] / 3
+    assert step_time(nvlink, *prefill)[1] < step_time(nvlink, *prefill)[0] / 2
     assert step_time(pcie, *prefill)[1] > step_time(pcie, *prefill)[0]
 
 
