@@ -5,14 +5,15 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from django.test import Client
 from django.utils.http import urlencode
 
+from planner.services.figure import Figure
 from planner.services.planning import plan_inference, plan_training
+from planner.services.simulation_benchmark import simulation_figures
 
 INFERENCE_QUESTIONS: tuple[Mapping[str, Any], ...] = (
     {"model": "meta-llama/Llama-3.1-8B", "requests_per_second": 20},
@@ -29,22 +30,6 @@ TRAINING_QUESTIONS: tuple[Mapping[str, Any], ...] = (
 )
 """Pre-training small and large dense, experts on a given fleet, adapters."""
 ROUNDS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One measured figure beside its target."""
-
-    name: str
-    value: float
-    unit: str
-    target: float
-    larger_is_better: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether the target is reached."""
-        return self.value >= self.target if self.larger_is_better else self.value <= self.target
 
 
 def measure() -> Iterator[Figure]:
@@ -76,6 +61,7 @@ def measure() -> Iterator[Figure]:
             unit="ms",
             target=1000,
         )
+    yield from simulation_figures()
 
 
 def _median_ms(call: Callable[[Mapping[str, Any]], object], questions: Sequence[Mapping[str, Any]]) -> float:
