@@ -13,7 +13,7 @@ ENV PATH=/opt/takar/bin:$PATH \
     PORT=8000 \
     LOG_FORMAT=json
 RUN useradd --system --uid 10001 --no-create-home --home-dir /var/lib/takar takar \
-    && install --directory --owner takar --group takar /var/lib/takar
+    && install --directory --owner takar --group takar /var/lib/takar /var/lib/takar/media
 COPY --from=packages /opt/takar /opt/takar
 WORKDIR /srv/takar
 COPY . .

@@ -75,13 +75,13 @@ def tradeoff(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str, rest_nam
         is_rest = n >= len(SERIES)
         traces.append(_group_trace(rest_name if is_rest else name, members, n))
     traces.append(_ring(chosen))
-    layout = _layout(height=360)
-    layout["xaxis"] = _log_axis(x, [point.x for point in points])
-    layout["yaxis"] = _log_axis(y, [point.y for point in points])
+    layout = base_layout(height=360)
+    layout["xaxis"] = log_axis(x, [point.x for point in points])
+    layout["yaxis"] = log_axis(y, [point.y for point in points])
     layout["yaxis"]["title"] = {"text": ""}
     layout["annotations"] = _labels(front, chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
     layout["showlegend"] = False
-    layout["annotations"].append(_above(y.title))
+    layout["annotations"].append(above(y.title))
     if x.limit and layout["xaxis"]["range"][0] < math.log10(x.limit) < layout["xaxis"]["range"][1]:
         layout["shapes"] = [_limit_line(x.limit)]
         layout["annotations"].append(_limit_label(x))
@@ -101,7 +101,7 @@ def mark_front(points: Sequence[Point]) -> list[Point]:
 def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, str], *, height: int) -> Figure:
     """Stacked horizontal bars: one trace a part, the total at each bar's end, first bar on top."""
     largest = max((sum(bar.parts.values()) for bar in bars), default=1.0) or 1.0
-    layout = _layout(height=height)
+    layout = base_layout(height=height)
     layout |= {"barmode": "stack", "bargap": 0.35, "showlegend": False}
     layout["xaxis"] = {"visible": False, "range": [0, largest]}
     layout["yaxis"] = {"autorange": "reversed", "automargin": True, "ticks": "", "tickfont": {"color": INK, "size": 12}}
@@ -129,12 +129,12 @@ def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, st
 
 def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: Axis, y: Axis) -> Figure:
     """Lines over a common log axis, labelled where they end; a gap where a value is unknown."""
-    layout = _layout(height=320)
-    layout["xaxis"] = _log_axis(x, xs)
+    layout = base_layout(height=320)
+    layout["xaxis"] = log_axis(x, xs)
     known = [value for values in lines.values() for value in values if value]
-    layout["yaxis"] = _log_axis(y, known or [1.0])
+    layout["yaxis"] = log_axis(y, known or [1.0])
     layout["yaxis"]["title"] = {"text": ""}
-    layout["annotations"] = [_above(y.title)]
+    layout["annotations"] = [above(y.title)]
     traces = []
     for n, (name, values) in enumerate(lines.items()):
         color = SERIES[n % len(SERIES)]
@@ -151,11 +151,11 @@ def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: A
 
 def parity(points: Sequence[Point], x: Axis, y: Axis) -> Figure:
     """Predicted against measured on equal log axes: one trace a group, the line of equals, and 20 % either side."""
-    layout = _layout(height=400)
+    layout = base_layout(height=400)
     values = [value for point in points for value in (point.x, point.y)]
-    layout["xaxis"], layout["yaxis"] = _decades(_log_axis(x, values), x), _decades(_log_axis(y, values), y)
+    layout["xaxis"], layout["yaxis"] = _decades(log_axis(x, values), x), _decades(log_axis(y, values), y)
     layout["yaxis"]["title"] = {"text": ""}
-    layout["annotations"] = [_above(y.title)]
+    layout["annotations"] = [above(y.title)]
     low, high = (10**end for end in layout["xaxis"]["range"])
     lines = [_straight(low, high, factor, "solid" if factor == 1 else "dot") for factor in (1.0, 1.2, 1 / 1.2)]
     traces = [_group_trace(name, members, n) for n, (name, members) in enumerate(_groups(points)) if members]
@@ -266,7 +266,7 @@ def _ring(chosen: Sequence[Point]) -> Figure:
     }
 
 
-def _layout(*, height: int) -> Figure:
+def base_layout(*, height: int) -> Figure:
     return {
         "height": height,
         "autosize": True,
@@ -280,7 +280,7 @@ def _layout(*, height: int) -> Figure:
     }
 
 
-def _log_axis(axis: Axis, values: Sequence[float]) -> Figure:
+def log_axis(axis: Axis, values: Sequence[float]) -> Figure:
     # The limit is part of the picture only where it is near: far off, it would squeeze the points together.
     near = [axis.limit] if axis.limit and values and axis.limit <= 3 * max(values) else []
     low, high = min([*values, *near], default=1.0), max([*values, *near], default=10.0)
@@ -329,7 +329,7 @@ def _note(text: str, x: Any, y: Any, **more: Any) -> Figure:
     return {"text": text, "x": x, "y": y, "showarrow": False, "font": {"color": INK, "size": 12}, **more}
 
 
-def _above(title: str) -> Figure:
+def above(title: str) -> Figure:
     """The y axis' title above the axis: turned text is slow to read and takes width."""
     where = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": -50, "yshift": 8}
     return _note(title, 0, 1, **where) | {"font": {"color": MUTE, "size": 13}}

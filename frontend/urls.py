@@ -3,7 +3,7 @@
 from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 
-from frontend.views import accuracy, catalog, configs, exports, models, organizations, pages, plans, runs
+from frontend.views import accuracy, catalog, configs, exports, models, organizations, pages, plans, runs, simulations
 
 
 class QuestionConverter(StringConverter):
@@ -36,6 +36,8 @@ urlpatterns = [
     path("configs/<question:kind>/", configs.use_config, name="use-config"),
     path("models/", models.model_search, name="model-search"),
     path("runs/sweeps/", runs.start_sweep, name="start-sweep"),
+    path("runs/<uuid:uuid>.csv", runs.run_csv, name="run-csv"),
+    path("simulations/new/", simulations.new_simulation, name="new-simulation"),
     path("runs/<uuid:uuid>/", runs.run_page, name="run"),
     path("runs/<uuid:uuid>/cancel/", runs.cancel, name="cancel-run"),
     path("catalog/", catalog.browse, name="catalog"),

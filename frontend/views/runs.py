@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
+from defusedcsv import csv
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -13,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from frontend import numbers
+from frontend.answers.simulation import csv_rows, present_simulation
 from frontend.answers.sweep import present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
@@ -26,6 +29,7 @@ from planner.selectors.runs import find_run
 from planner.services.runs import cancel_run, create_run
 
 SWEEP = "plan_sweep"
+SIMULATION = "simulation"
 STOP_POLLING = 286
 """htmx stops polling when an answer has this status."""
 
@@ -38,7 +42,7 @@ def start_sweep(request: HttpRequest) -> HttpResponse:
     try:
         if asked.errors:
             raise InvalidQuestion(asked.errors)
-        run = create_run(kind=SWEEP, params={"question": _typed(asked)}, owner=user)
+        run = create_run(kind=SWEEP, params={"question": typed_question(asked)}, owner=user)
     except InvalidQuestion as invalid:
         lines = [
             f"{error.field.removeprefix('question.')}: {error_text(error)} {allowed_text(error)}"
@@ -66,7 +70,19 @@ def cancel(request: HttpRequest, uuid: UUID) -> HttpResponse:
     return HttpResponseRedirect(reverse("run", args=[uuid]))
 
 
-def _typed(asked: Asked) -> dict[str, Any]:
+@require_safe
+def run_csv(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """The timeline of a finished simulation, one row a time bin, at full precision."""
+    run = _find(request, uuid)
+    if run.kind != SIMULATION or not isinstance(run.result, dict):
+        raise Http404
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="takar-simulation-{run.uuid}.csv"'
+    csv.writer(response).writerows(csv_rows(run.result))
+    return response
+
+
+def typed_question(asked: Asked) -> dict[str, Any]:
     """The question as JSON has it: numbers as numbers, lists as lists, what was not given left out."""
     question = parse_question(InferenceQuestion, asked.raw)
     values = {name: getattr(question, name) for name in asked.raw}
@@ -101,16 +117,19 @@ def _find(request: HttpRequest, uuid: UUID) -> Run:
 
 def _context(run: Run) -> dict[str, Any]:
     given = _as_given(run.params.get("question"))
-    result = run.result if run.kind == SWEEP and run.status == RunStatus.SUCCEEDED else None
+    result = run.result if run.status == RunStatus.SUCCEEDED and isinstance(run.result, dict) else None
+    titles = {SWEEP: _("Cost against load"), SIMULATION: _("Simulation")}
     return {
         "nav": "",
         "run": run,
-        "title": _("Cost against load") if run.kind == SWEEP else run.kind,
+        "title": titles.get(run.kind, run.kind),
         "question": _in_words(given),
         "percent": numbers.percent(run.progress),
         "elapsed": _elapsed(run),
         "remaining": _remaining(run),
-        "sweep": present_sweep(result, given.get("slo_percentile", "p95")) if isinstance(result, dict) else None,
+        "sweep": present_sweep(result, given.get("slo_percentile", "p95")) if result and run.kind == SWEEP else None,
+        "simulation": present_simulation(result) if result and run.kind == SIMULATION else None,
+        "again": _simulation_link(run, given) if run.kind == SIMULATION else "",
         "error": (run.error or {}).get("detail", "") if isinstance(run.error, dict) else "",
         "can_cancel": not run.is_final and not run.cancel_requested,
         "back": _question_link(given),
@@ -119,6 +138,18 @@ def _context(run: Run) -> dict[str, Any]:
 
 def _question_link(given: dict[str, str]) -> str:
     return f"{reverse('plan-inference')}?{canonical_query(given, InferenceQuestion)}"
+
+
+def _simulation_link(run: Run, given: dict[str, str]) -> str:
+    """The form this simulation was started from, filled in as it was."""
+    scenario, traffic = run.params.get("scenario", {}), run.params.get("traffic", {})
+    fields = {
+        f"{part}-{name}": str(value)
+        for part, raw in (("fleet", scenario), ("traffic", traffic))
+        for name, value in raw.items()
+    }
+    extra = urlencode({name: value for name, value in fields.items() if value not in ("", "None")})
+    return f"{reverse('new-simulation')}?{canonical_query(given, InferenceQuestion)}&{extra}"
 
 
 def _seconds(run: Run) -> float | None:

@@ -2,7 +2,8 @@
 
 from planner.services.plan_sweep import PLAN_SWEEP
 from planner.services.run_kind import ReportProgress, RunKind
+from planner.services.simulation_job import SIMULATION
 
 __all__ = ["RUN_KINDS", "ReportProgress", "RunKind"]
 
-RUN_KINDS: dict[str, RunKind] = {"plan_sweep": PLAN_SWEEP}
+RUN_KINDS: dict[str, RunKind] = {"plan_sweep": PLAN_SWEEP, "simulation": SIMULATION}

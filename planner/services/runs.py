@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus, User
 from planner.services.run_kinds import RUN_KINDS
+from planner.services.stored_traces import delete_trace
 
 logger = structlog.get_logger(__name__)
 
@@ -102,5 +103,9 @@ def _close_expired_runs() -> None:
 def delete_old_runs() -> int:
     """Delete anonymous runs whose time is over; returns how many rows went."""
     limit = timedelta(days=settings.ANONYMOUS_RUN_DAYS)
-    deleted, _by_model = Run.objects.filter(owner__isnull=True, created_at__lt=Now() - limit).delete()
+    old = Run.objects.filter(owner__isnull=True, created_at__lt=Now() - limit)
+    for trace in old.values_list("params__trace", flat=True).distinct():
+        if isinstance(trace, str):
+            delete_trace(trace)
+    deleted, _by_model = old.delete()
     return deleted

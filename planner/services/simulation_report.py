@@ -15,6 +15,8 @@ from planner.engine.simulate.results import STATISTICS, Distribution, Outcome
 from planner.engine.units import SECONDS_PER_HOUR
 
 INCIDENTS_LISTED: Final = 1000
+CUMULATIVE_STEPS: Final = 100
+"""Steps of the cumulative distributions; the last hundredth is finer."""
 HEAT_COLUMNS: Final = 120
 """Columns of the heat maps; timelines keep every bin (at most 480)."""
 
@@ -69,6 +71,7 @@ def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[
         "utilization": _share(float(outcome.busy_s.sum()), span_s * len(outcome.busy_s)),
         "gpu_hours": outcome.gpu_hours,
         **_money(outcome, costs),
+        "ecdf": _cumulative(outcome),
         "timeline": _timeline(outcome),
     }
 
@@ -100,6 +103,16 @@ def _latency(latency: Distribution) -> dict[str, float | None]:
 
 def _ms(value_s: float) -> float | None:
     return None if math.isnan(value_s) else value_s * 1e3
+
+
+def _cumulative(outcome: Outcome) -> dict[str, list[float | None]]:
+    """TTFT and TPOT by the share of requests that stay within them."""
+    shares = [step / CUMULATIVE_STEPS for step in range(1, CUMULATIVE_STEPS)] + [0.995, 0.999, 1.0]
+    return {
+        "shares": list(shares),
+        "ttft_ms": [_ms(outcome.ttft.quantile_s(share)) for share in shares],
+        "tpot_ms": [_ms(outcome.tpot.quantile_s(share)) for share in shares],
+    }
 
 
 def _money(outcome: Outcome, costs: Costs) -> dict[str, Decimal | None]:

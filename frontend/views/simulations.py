@@ -1,0 +1,173 @@
+"""Simulating a plan's cluster: the form for traffic and fleet, and the job it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from frontend.forms import FormField, allowed_text, error_text, form_field
+from frontend.kinds import KINDS
+from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.views.guard import needs_catalog
+from frontend.views.runs import SIMULATION, typed_question
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.field_spec import read_fields, specs
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.workload import InferenceQuestion, parse_question
+from planner.services.runs import create_run
+from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, store_trace
+
+SECONDS_PER_DAY = 86_400
+TRAFFIC = (
+    *("requests_per_second", "hours", "gap_cv", "daily_peak", "peak_hour", "weekend", "burst_factor"),
+    *("input_median", "input_sigma", "output_median", "output_sigma", "seed"),
+)
+FLEET = ("replicas", "policy", "max_outstanding", "queue_timeout_s", "client_timeout_s")
+CHANGES = (
+    *("autoscaler", "scaling_metric", "scaling_target", "min_replicas", "max_replicas", "provision_s"),
+    *("node_failure_hours", "spot_interruptions_per_hour", "upgrade_at_s"),
+)
+PARTS: dict[str, tuple[type, Sequence[str]]] = {
+    "traffic": (TrafficQuestion, TRAFFIC),
+    "fleet": (SimulationQuestion, ("option", *FLEET, *CHANGES)),
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs_catalog
+def new_simulation(request: HttpRequest) -> HttpResponse:
+    """The form, filled in from the plan's question; a post starts the job and leads to its page."""
+    if request.method == "POST":
+        asked = _asked(QueryDict(request.POST.get("question", "")[:20_000]))
+        typed = _typed_parts(request.POST)
+        try:
+            run = _start(request, asked, typed)
+        except InvalidQuestion as invalid:
+            return _form(request, asked, typed, invalid.errors, status=400)
+        return HttpResponseRedirect(reverse("run", args=[run.uuid]))
+    asked = _asked(request.GET)
+    return _form(request, asked, _from_plan(asked) | _typed_parts(request.GET), asked.errors)
+
+
+def _asked(query: QueryDict) -> Asked:
+    own = QueryDict(mutable=True)
+    for name, values in query.lists():
+        if not name.startswith(tuple(f"{part}-" for part in PARTS)):
+            own.setlist(name, values)
+    return read_query(own, KINDS["inference"].question_type)
+
+
+def _typed_parts(query: QueryDict) -> dict[str, str]:
+    """What was typed into the form's own fields, by field name with its part before it."""
+    names = [f"{part}-{name}" for part, (_type, known) in PARTS.items() for name in known]
+    return {name: str(query[name])[:200].replace("\0", "") for name in names if query.get(name)}
+
+
+def _from_plan(asked: Asked) -> dict[str, str]:
+    """Traffic like the question's: its mean load, and lengths whose mean is the asked one."""
+    try:
+        question = parse_question(InferenceQuestion, asked.raw)
+    except InvalidQuestion:
+        return {}
+    rate = question.requests_per_second
+    if rate is None and question.users is not None and question.requests_per_user_per_day is not None:
+        rate = question.users * question.requests_per_user_per_day / SECONDS_PER_DAY
+    # The mean of a lognormal length is its median x exp(sigma^2 / 2); sigma 0 keeps the asked length itself.
+    given = {
+        "traffic-input_median": default_text(float(question.input_tokens)),
+        "traffic-output_median": default_text(float(question.output_tokens)),
+        "traffic-input_sigma": "0",
+        "traffic-output_sigma": "0",
+    }
+    if rate is not None:
+        given["traffic-requests_per_second"] = f"{rate:.6g}"
+    return given
+
+
+def _start(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> Any:
+    if asked.errors:
+        raise InvalidQuestion(asked.errors)
+    faults: list[FieldError] = []
+    params: dict[str, Any] = {"question": typed_question(asked)}
+    traffic, scenario = _part("traffic", typed, faults), _part("fleet", typed, faults)
+    if faults:
+        raise InvalidQuestion(faults)
+    upload = request.FILES.get("trace")
+    params |= {"scenario": scenario} | ({"trace": _keep(upload)} if upload else {"traffic": traffic})
+    try:
+        owner = request.user if request.user.is_authenticated else None
+        return create_run(kind=SIMULATION, params=params, owner=owner)
+    except InvalidQuestion as invalid:
+        if upload:
+            delete_trace(params["trace"])
+        raise InvalidQuestion([_on_page(fault) for fault in invalid.errors]) from invalid
+
+
+def _keep(upload: Any) -> str:
+    if (upload.size or 0) > MAX_TRACE_BYTES:
+        allowed = f"up to {MAX_TRACE_BYTES // 2**20} MiB"
+        raise InvalidQuestion([FieldError(field="trace", value=None, message="Too large.", allowed=allowed)])
+    return store_trace(upload.chunks())
+
+
+def _part(part: str, typed: Mapping[str, str], faults: list[FieldError]) -> dict[str, Any]:
+    """One part of the form as JSON values, what is default left out."""
+    input_type, _names = PARTS[part]
+    raw = {name.removeprefix(f"{part}-"): text for name, text in typed.items() if name.startswith(f"{part}-")}
+    values, errors = read_fields(input_type, raw)
+    faults += [replace(fault, field=f"{part}-{fault.field}") for fault in errors]
+    return {name: values[name] for name in raw if name in values}
+
+
+def _on_page(fault: FieldError) -> FieldError:
+    """A job's fault by the name of the form's field."""
+    part, dot, name = fault.field.partition(".")
+    page_part = {"scenario": "fleet", "traffic": "traffic"}.get(part)
+    return replace(fault, field=f"{page_part}-{name}") if dot and page_part else fault
+
+
+def _form(
+    request: HttpRequest, asked: Asked, typed: Mapping[str, str], errors: Sequence[FieldError], status: int = 200
+) -> HttpResponse:
+    faults = {error.field: error for error in reversed(errors)}
+    fields = {name: _field(name, typed, faults.get(name)) for name in _all_names()}
+    shown = [name for name in fields if name != "fleet-option"]
+    groups = [
+        ("traffic", _("Traffic"), [fields[f"traffic-{name}"] for name in TRAFFIC], False),
+        ("fleet", _("Fleet and gateway"), [fields[f"fleet-{name}"] for name in FLEET], False),
+        ("changes", _("Scaling, failures, upgrades"), [fields[f"fleet-{name}"] for name in CHANGES], True),
+    ]
+    query = canonical_query(asked.given, InferenceQuestion)
+    context = {
+        "nav": "",
+        "query": query,
+        "option": typed.get("fleet-option", ""),
+        "groups": groups,
+        "trace_error": _line(faults["trace"]) if "trace" in faults else "",
+        "lines": [f"{error.field}: {_line(error)}" for error in errors if error.field not in (*shown, "trace")],
+        "largest": f"{MAX_TRACE_BYTES // 2**20} MiB",
+        "back": f"{reverse('plan-inference')}?{query}",
+    }
+    return render(request, "frontend/simulation_form.html", context, status=status)
+
+
+def _line(error: FieldError) -> str:
+    return f"{error_text(error)} {allowed_text(error)}".strip()
+
+
+def _all_names() -> list[str]:
+    return [f"{part}-{name}" for part, (_type, names) in PARTS.items() for name in names]
+
+
+def _field(name: str, typed: Mapping[str, str], fault: FieldError | None) -> FormField:
+    part, _dash, own_name = name.partition("-")
+    spec, default = specs(PARTS[part][0])[own_name]
+    return form_field(name, spec, default, typed, fault, ())

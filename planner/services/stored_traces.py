@@ -1,0 +1,86 @@
+"""Uploaded traces: kept in the site's file storage under a name of their own until their runs are gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from tempfile import SpooledTemporaryFile
+from uuid import uuid4
+
+from django.core.files.base import File
+from django.core.files.storage import default_storage
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.services.trace_files import GZIP_MAGIC, read_trace_stream
+from planner.services.trace_rows import TraceError
+
+MAX_TRACE_BYTES = 256 * 2**20
+CHECKED_AT_ONCE_BYTES = 2**20
+"""Plain files up to this size are read through before a run is started; a worker checks the others."""
+IN_MEMORY_BYTES = 2**20
+FOLDER = "traces"
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def store_trace(chunks: Iterable[bytes]) -> str:
+    """Keep a trace as it comes in, never whole in memory; returns its id.
+
+    Raises ``InvalidQuestion`` for an empty file, one that is too large, or, where it is small, a row that is wrong.
+    """
+    with SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as kept:
+        size = 0
+        for chunk in chunks:
+            size += len(chunk)
+            if size > MAX_TRACE_BYTES:
+                raise _refused("Too large.", allowed=f"up to {MAX_TRACE_BYTES // 2**20} MiB; gzip helps")
+            kept.write(chunk)
+        if size == 0:
+            raise _refused("The file is empty.", allowed="at least one row after the header")
+        kept.seek(0)
+        if size <= CHECKED_AT_ONCE_BYTES and kept.read(2) != GZIP_MAGIC:
+            kept.seek(0)
+            _check(kept)
+        kept.seek(0)
+        trace = uuid4().hex
+        default_storage.save(_path(trace), File(kept))
+    return trace
+
+
+def _check(kept: SpooledTemporaryFile[bytes]) -> None:
+    try:
+        read_trace_stream(kept)  # type: ignore[arg-type]
+    except TraceError as error:
+        raise trace_refused(error) from error
+
+
+def trace_refused(error: TraceError) -> InvalidQuestion:
+    """A trace's fault, with its row and column, as the fault of the parameter ``trace``."""
+    return _refused(str(error), allowed=error.allowed, value=error.value)
+
+
+def _refused(message: str, *, allowed: str, value: object = None) -> InvalidQuestion:
+    return InvalidQuestion(
+        [FieldError(field="trace", value=value, message=message, allowed=allowed, code="invalid_trace")]
+    )
+
+
+def has_trace(trace: str) -> bool:
+    """Whether a trace of this id is kept."""
+    return bool(_ID.fullmatch(trace)) and default_storage.exists(_path(trace))
+
+
+def open_trace(trace: str) -> File[bytes]:
+    """The trace's bytes, to be closed; raises ``InvalidQuestion`` where it is gone."""
+    if not has_trace(trace):
+        raise _refused("The trace is not kept any more.", allowed="an uploaded trace")
+    return default_storage.open(_path(trace), "rb")
+
+
+def delete_trace(trace: str) -> None:
+    """Forget a trace; one that is gone already is no fault."""
+    if _ID.fullmatch(trace):
+        default_storage.delete(_path(trace))
+
+
+def _path(trace: str) -> str:
+    return f"{FOLDER}/{trace}"

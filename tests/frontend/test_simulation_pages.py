@@ -1,0 +1,136 @@
+"""Simulating from the page: the form, what it starts, and how a result is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from frontend.figures import Axis
+from frontend.run_figures import over_time
+from planner.models import Run, RunStatus
+from planner.services.stored_traces import has_trace
+
+pytestmark = pytest.mark.django_db
+FORM = "/simulations/new/"
+TRACE = b"arrival_s,input_tokens,output_tokens\n0,10,5\n1,20,5\n"
+
+
+def post(client: Client, **fields: Any) -> Any:
+    return client.post(FORM, {"question": "model=Llama+3.1+8B&requests_per_second=2", **fields})
+
+
+def test_the_form_is_filled_in_from_the_question(client: Client, catalog: object) -> None:
+    question = "model=Llama+3.1+8B&users=864&requests_per_user_per_day=100&input_tokens=77"
+    text = client.get(f"{FORM}?{question}").content.decode()
+    assert re.search(r'name="traffic-requests_per_second"[^>]* value="1"', text)
+    assert re.search(r'name="traffic-input_median"[^>]* value="77"', text)
+
+
+def test_a_post_starts_the_job_with_typed_values(client: Client, catalog: object) -> None:
+    response = post(client, **{"traffic-hours": "0.5", "fleet-policy": "round_robin", "fleet-replicas": "3"})
+    run = Run.objects.get()
+    assert response["Location"] == f"/runs/{run.uuid}/"
+    assert run.kind == "simulation"
+    assert run.params["scenario"] == {"replicas": 3, "policy": "round_robin"}
+    assert run.params["traffic"] == {"hours": 0.5}
+    assert run.params["question"]["requests_per_second"] == 2.0
+
+
+def test_an_upload_is_kept_instead_of_the_generated_traffic(client: Client, catalog: object) -> None:
+    post(client, trace=SimpleUploadedFile("day.csv", TRACE))
+    params = Run.objects.get().params
+    assert "traffic" not in params
+    assert has_trace(params["trace"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"traffic-hours": "never"}, "Not a number: never."),
+        ({"fleet-policy": "dice"}, "Not a known choice: dice."),
+        ({"traffic-hours": "8784", "traffic-requests_per_second": "9999"}, "Too many requests"),
+        ({"question": "model=Llama+3.1+8B&requests_per_second=-1"}, "Out of range"),
+        ({"question": "model=no-such-model&requests_per_second=1"}, "no-such-model"),
+    ],
+)
+def test_faults_come_back_in_the_form(client: Client, catalog: object, fields: dict[str, str], shown: str) -> None:
+    response = post(client, **fields)
+    assert response.status_code == 400
+    assert shown in response.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_a_bad_trace_is_named_by_row_and_column(client: Client, catalog: object) -> None:
+    response = post(client, trace=SimpleUploadedFile("bad.csv", TRACE + b"2,none,5\n"))
+    assert response.status_code == 400
+    assert "row 4, column input_tokens" in response.content.decode()
+    assert not Run.objects.exists()
+
+
+def result() -> dict[str, Any]:
+    times = {at: [100.0, None] for at in ("p50", "p90", "p95", "p99")}
+    latency = {"mean": 90.0, "p50": 80.0, "p90": 110.0, "p95": 120.0, "p99": 150.0}
+    return {
+        "requests": 12, "completed": 11, "dropped": 1, "duration_s": 120.0, "replicas": 2, "option": "a",
+        "throughput": {"requests_s": 0.1, "input_tok_s": 5.0, "output_tok_s": 7.0},
+        "ttft_ms": latency, "tpot_ms": latency, "goodput": {"share": 0.9}, "preemptions": 0, "utilization": 0.4,
+        "gpu_hours": 0.1, "cost_usd": "1.20", "usd_per_million_output_tokens": "3.10", "catalog_version": "v",
+        "settings": {"seed": 4}, "notes": ["Generated traffic."],
+        "ecdf": {"shares": [0.5, 1.0], "ttft_ms": [80.0, 150.0], "tpot_ms": [80.0, 150.0]},
+        "incidents": {"first": [{"at_s": 60.0, "kind": "scaled", "replica": None, "replicas": 3, "lost_requests": 0}]},
+        "timeline": {
+            "requests": {
+                "bin_s": 60.0, "arrived": [6, 6], "completed": [5, 6], "dropped": [1, 0],
+                "input_tokens": [10, 10], "output_tokens": [10, 10], "ttft_ms": times, "tpot_ms": times,
+            },
+            "replicas": {"bin_s": 60.0, "ready": [2.0, 3.0], "ready_min": [2.0, 2.0], "billed": [2.0, 3.0]},
+            "queue": {"bin_s": 60.0, "waiting": [0, 1], "waiting_max": [1, 4], "running": [1, 2]},
+            "kv": {"bin_s": 60.0, "used": [0.1, 0.2], "used_max": [0.2, 0.3]},
+            "heat": {"bin_s": 60.0, "kv": [[0.1, 0.5], [0.2, 0.4]], "waiting": [[0, 0], [0, 1]]},
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture
+def finished(client: Client) -> Run:
+    return Run.objects.create(
+        kind="simulation",
+        params={"question": {"model": "Llama 3.1 8B", "requests_per_second": 2.0}, "traffic": {"hours": 0.5}},
+        status=RunStatus.SUCCEEDED,
+        progress=1.0,
+        result=result(),
+    )
+
+
+def test_a_result_has_its_sentence_charts_and_incidents(client: Client, finished: Run) -> None:
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "12 requests in 2 min: 90.0 % within the limits, p95 TTFT 120 ms" in text
+    assert text.count("data-figure=") == 8
+    assert "At most 4 requests waited" in text
+    assert "The KV cache is 50 % full at its fullest" in text
+    assert "Scaled to 3 replicas" in text
+    assert "traffic-hours=0.5" in text
+
+
+def test_the_timeline_comes_as_csv(client: Client, finished: Run) -> None:
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/runs/{finished.uuid}.csv").content.decode())))
+    assert [row["arrived"] for row in rows] == ["6", "6"]
+    assert [row["replicas_ready"] for row in rows] == ["2.0", "3.0"]
+    assert [row["ttft_ms_p95"] for row in rows] == ["100.0", ""]
+
+
+def test_a_run_without_a_timeline_has_no_csv(client: Client) -> None:
+    run = Run.objects.create(kind="simulation", params={})
+    assert client.get(f"/runs/{run.uuid}.csv").status_code == 404
+
+
+def test_time_axes_take_a_unit_that_reads_well(finished: Run) -> None:
+    for chart_s, unit in ((100.0, "s"), (7200.0, "min"), (40 * 3600.0, "h"), (30 * 86_400.0, "d")):
+        figure = over_time(10.0, chart_s, {"x": [1.0]}, Axis(title="y", tick=str), is_log=False)
+        assert figure["layout"]["xaxis"]["title"]["text"] == unit

@@ -1,0 +1,151 @@
+"""The job ``simulation``: what is refused at once, what a worker makes of it, what stays out of the web process."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+
+from planner.engine.errors import InvalidQuestion
+from planner.models import Run, RunStatus
+from planner.services.run_execution import RunCancelled, execute_run
+from planner.services.runs import create_run, delete_old_runs
+from planner.services.simulation_job import MOST_REQUESTS, read_simulation
+from planner.services.simulation_run import run_simulation
+from planner.services.stored_traces import has_trace, store_trace
+
+QUESTION = {"model": "Llama 3.1 8B", "requests_per_second": 5, "accelerators": ["h100-sxm"], "ttft_ms": 2000}
+TRAFFIC = {"requests_per_second": 4, "hours": 0.02, "input_median": 500, "output_median": 50}
+TRACE = b"arrival_s,input_tokens,output_tokens\n" + b"".join(b"%d,200,20\n" % second for second in range(50))
+
+IMPORTS = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "planner.settings"
+import django
+django.setup()
+from django.urls import resolve
+resolve("/health/")
+import planner.services.run_kinds, planner.wsgi
+sys.exit("numba" in sys.modules or "llvmlite" in sys.modules)
+"""
+
+
+def faults(params: Mapping[str, Any]) -> dict[str, str]:
+    with pytest.raises(InvalidQuestion) as raised:
+        read_simulation(params)
+    return {fault.field: fault.message for fault in raised.value.errors}
+
+
+def test_the_web_process_never_imports_the_compiler() -> None:
+    assert subprocess.run([sys.executable, "-c", IMPORTS], check=False).returncode == 0
+
+
+def test_every_fault_is_named_with_its_part(catalog: object) -> None:
+    found = faults(
+        {
+            "question": {"model": "Llama 3.1 8B", "requests_per_second": -1},
+            "scenario": {"policy": "dice", "seed": "1"},
+            "traffic": {"hours": 0, "gap": 1},
+            "extra": 1,
+        }
+    )
+    assert set(found) == {
+        "question.requests_per_second",
+        "scenario.policy",
+        "scenario.seed",
+        "traffic.hours",
+        "traffic.gap",
+        "extra",
+    }
+
+
+def test_too_many_requests_are_refused_with_a_length_that_would_do(catalog: object) -> None:
+    with pytest.raises(InvalidQuestion) as raised:
+        read_simulation({"question": QUESTION, "traffic": {"requests_per_second": 1000, "hours": 100}})
+    (fault,) = raised.value.errors
+    assert fault.field == "traffic.hours"
+    assert f"{MOST_REQUESTS:,}" in fault.allowed
+    assert fault.allowed.startswith("up to 5.556 h")
+
+
+@pytest.mark.parametrize("trace", ["../../etc/passwd", "0" * 32, 7, ""])
+def test_only_a_stored_trace_is_known(catalog: object, trace: object) -> None:
+    assert faults({"question": QUESTION, "trace": trace}) == {"trace": "No such trace."}
+
+
+def test_traffic_and_trace_exclude_each_other(catalog: object) -> None:
+    trace = store_trace([TRACE])
+    assert "traffic" in faults({"question": QUESTION, "trace": trace, "traffic": TRAFFIC})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "The file is empty."),
+        (b"arrival_s,input_tokens,output_tokens\n", "no requests"),
+        (b"arrival_s,input_tokens\n1,2\n", "output_tokens"),
+        (b"arrival_s,input_tokens,output_tokens\n0,5,5\n1,nan,5\n", "row 3, column input_tokens"),
+        (b"arrival_s,input_tokens,output_tokens\n0,-5,5\n", "row 2, column input_tokens"),
+        (b"\xff\xfea\x00", "UTF-16"),
+    ],
+)
+def test_a_bad_trace_is_refused_at_once_and_not_kept(content: bytes, message: str) -> None:
+    before = len(default_storage.listdir("traces")[1]) if default_storage.exists("traces") else 0
+    with pytest.raises(InvalidQuestion) as raised:
+        store_trace([content])
+    assert message in raised.value.errors[0].message
+    assert raised.value.errors[0].field == "trace"
+    assert (len(default_storage.listdir("traces")[1]) if default_storage.exists("traces") else 0) == before
+
+
+def test_the_same_seed_gives_the_same_result(catalog: object) -> None:
+    params = {"question": QUESTION, "traffic": TRAFFIC, "scenario": {"seed": 3}}
+    told: list[float] = []
+    first = run_simulation(params, lambda share, message: told.append(share))
+    assert run_simulation(params, lambda share, message: None) == first
+    assert told == sorted(told)
+    assert first["requests"] == first["completed"] == pytest.approx(288, rel=0.25)
+    assert first["catalog_version"]
+    assert first["settings"]["seed"] == 3
+    assert len(first["ecdf"]["shares"]) == len(first["ecdf"]["ttft_ms"])
+    assert first["ecdf"]["ttft_ms"] == sorted(first["ecdf"]["ttft_ms"])
+
+
+@pytest.mark.django_db
+def test_an_uploaded_trace_is_served_and_forgotten_with_its_run(catalog: object) -> None:
+    trace = store_trace([gzip.compress(TRACE)])
+    run = create_run(kind="simulation", params={"question": QUESTION, "trace": trace})
+    execute_run(run_id=run.pk)
+    run.refresh_from_db()
+    assert run.status == RunStatus.SUCCEEDED, run.error
+    assert run.result["requests"] == 50
+    assert run.result["trace"] == trace
+    assert run.catalog_version == run.result["catalog_version"]
+    Run.objects.filter(pk=run.pk).update(created_at="2020-01-01T00:00:00Z")
+    assert delete_old_runs() == 1
+    assert not has_trace(trace)
+
+
+@pytest.mark.django_db
+def test_a_fault_in_a_compressed_trace_fails_the_run_with_its_row(catalog: object) -> None:
+    trace = store_trace([gzip.compress(TRACE + b"60,0.5,1\n")])
+    run = create_run(kind="simulation", params={"question": QUESTION, "trace": trace})
+    execute_run(run_id=run.pk)
+    run.refresh_from_db()
+    assert run.status == RunStatus.FAILED
+    assert "row 52, column input_tokens" in run.error["detail"]
+    assert run.error["errors"][0]["attr"] == "trace"
+
+
+def test_a_cancellation_stops_it_between_batches(catalog: object) -> None:
+    def report(share: float, message: str) -> None:
+        if "simulated" in message:
+            raise RunCancelled
+
+    with pytest.raises(RunCancelled):
+        run_simulation({"question": QUESTION, "traffic": TRAFFIC}, report)
