@@ -48,5 +48,6 @@ urlpatterns = [
     path("organizations/", organizations.organizations, name="organizations"),
     path("organizations/use/", organizations.use_organization, name="use-organization"),
     path("organizations/<slug:slug>/", organizations.organization, name="organization"),
+    path("", include("frontend.quote_urls")),
     path("i18n/", include("django.conf.urls.i18n")),
 ]

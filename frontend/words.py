@@ -202,6 +202,40 @@ CONFIDENCE: dict[str, str | Promise] = {
 }
 
 
+QUOTE_CATEGORIES: dict[str, str | Promise] = {
+    "compute": _("Compute"),
+    "networking": _("Networking"),
+    "storage": _("Storage"),
+    "egress": _("Data transfer out"),
+    "licences": _("Licences"),
+    "services": _("Services"),
+    "support": _("Support"),
+    "contingency": _("Contingency"),
+    "mark_up": _("Mark-up"),
+    "discount": _("Discount"),
+    "tax": _("Tax"),
+}
+QUOTE_UNITS: dict[str, str | Promise] = {
+    "node_hour": _("node-hours"),
+    "gpu_hour": _("GPU-hours"),
+    "node_month": _("node-months"),
+    "gpu_month": _("GPU-months"),
+    "gib_month": _("GiB-months"),
+    "gb": _("GB"),
+    "hour": _("hours"),
+    "day": _("days"),
+    "month": _("months"),
+    "piece": _("pieces"),
+}
+QUOTE_STATUSES: dict[str, str | Promise] = {
+    "draft": _("Draft"),
+    "issued": _("Issued"),
+    "accepted": _("Accepted"),
+    "expired": _("Expired"),
+    "superseded": _("Superseded"),
+}
+
+
 @lru_cache(maxsize=1)
 def _display_names() -> dict[str, str]:
     names: dict[str, str] = json.loads((DATA_DIR / "display_names.json").read_text(encoding="utf-8"))
@@ -256,3 +290,18 @@ def country(code: str) -> str:
     """A country's name in the page's language; an unknown code as it is."""
     territories = Locale.parse(get_language() or "en", sep="-").territories
     return str(territories.get(code, code)) if code else ""
+
+
+def quote_category(code: str) -> str:
+    """A kind of line of a quote."""
+    return str(QUOTE_CATEGORIES.get(code, plain(code)))
+
+
+def quote_unit(code: str) -> str:
+    """What a line counts."""
+    return str(QUOTE_UNITS.get(code, plain(code)))
+
+
+def quote_status(code: str) -> str:
+    """Where a quote is in its life."""
+    return str(QUOTE_STATUSES.get(code, code))

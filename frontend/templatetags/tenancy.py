@@ -15,7 +15,11 @@ register = template.Library()
 @register.simple_tag
 def organization_tabs(scope: Scope) -> list[tuple[str, str, str]]:
     """(key, label, address) of each part that the visitor may see."""
-    tabs = [("organization", _("Overview"), "planner.view_organization")]
+    tabs = [
+        ("organization", _("Overview"), "planner.view_organization"),
+        ("scenarios", _("Scenarios"), "planner.view_scenario"),
+        ("quotes", _("Quotes"), "planner.view_quote"),
+    ]
     return [
         (key, label, reverse(key, args=[scope.organization.slug]))
         for key, label, permission in tabs

@@ -87,6 +87,7 @@ def _context(kind: Kind, asked: Asked, outcome: Outcome) -> dict[str, Any]:
         ],
         "query": query,
         "page_link": f"{_page_url(kind.slug)}?{link}",
+        "save_link": _save_link(kind, asked, answer.chosen_id if answer is not None else ""),
         "csv_link": f"{reverse('plan-csv', args=[kind.slug])}?{query}",
         "answer_url": reverse("plan-answer", args=[kind.slug]),
         "page_url": _page_url(kind.slug),
@@ -94,6 +95,11 @@ def _context(kind: Kind, asked: Asked, outcome: Outcome) -> dict[str, Any]:
         "preset": _preset_of(kind, asked.given),
         "config_summary": _config_summary(asked.given.get("config", "")),
     }
+
+
+def _save_link(kind: Kind, asked: Asked, option: str) -> str:
+    """Where the option described is kept; signing in comes in between for who is not."""
+    return f"{reverse('save-plan', args=[kind.slug])}?{canonical_query(asked.given, kind.question_type, option=option)}"
 
 
 def _preset_of(kind: Kind, given: Mapping[str, str]) -> presets.Preset | None:

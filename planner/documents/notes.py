@@ -30,8 +30,13 @@ def confidence(plan: Plan, words: Wording) -> list[str]:
     band = plan.confidence
     if band is None:
         return []
-    low, high = (words.fixed(value, 2) for value in (band.low, band.high))
-    said = [words.say(f"confidence.{band.kind}", basis=band.basis, low=low, high=high)]
+    low = words.fixed(band.low, 2)
+    reach = (
+        words.say("confidence.from", low=low)
+        if band.high is None
+        else words.say("confidence.between", low=low, high=words.fixed(band.high, 2))
+    )
+    said = [words.say(f"confidence.{band.kind}", basis=band.basis, reach=reach)]
     facts = {fact.code: fact.number for fact in plan.facts}
     nodes, hours = facts.get("nodes"), facts.get("run_hours")
     if band.kind == "exact" or not 0 < band.low < 1:

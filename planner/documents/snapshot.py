@@ -8,6 +8,7 @@ in every language; what people wrote stays as they wrote it.
 from __future__ import annotations
 
 import json
+import math
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -16,7 +17,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from planner.engine.answers import Confidence, Term
+from planner.engine.answers import Term
 from planner.engine.quote_math import Amounts, Currency, Line
 
 SCHEMA: Final = "takar.quote/1"
@@ -94,6 +95,19 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """How far to trust the speed: in 90 % of measured cases it was ``low`` to ``high`` times the stated one."""
+
+    kind: Literal["exact", "calibrated", "extrapolated"]
+    low: float
+    high: float | None
+    """Null: no measured case bounds it."""
+    basis: str
+    """The nearest measurements, in words."""
+    cases: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The plan behind the quote."""
 
@@ -112,8 +126,7 @@ class Plan:
     """Every term of the sums, by group."""
     assumptions: tuple[str, ...]
     """The engine's own."""
-    confidence: Confidence | None
-    """Of the speed, as factors on the stated one."""
+    confidence: Band | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +181,7 @@ def snapshot_from_json(document: Mapping[str, Any]) -> QuoteSnapshot:
     if document.get("schema") != SCHEMA:
         raise ValueError(f"schema is {document.get('schema')!r}, not {SCHEMA!r}")
     try:
-        snapshot: QuoteSnapshot = _read(QuoteSnapshot, document)
+        snapshot: QuoteSnapshot = from_plain(QuoteSnapshot, document)
     except (KeyError, TypeError, ArithmeticError) as error:
         raise ValueError(f"not a quote: {error!r}") from error
     return snapshot
@@ -200,17 +213,20 @@ def _hints(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
 
 
-def _read(hint: Any, value: Any) -> Any:
-    """``value`` from JSON as the type ``hint`` says."""
+def from_plain(hint: Any, value: Any) -> Any:
+    """``value`` from JSON as the type ``hint`` says: dataclasses, tuples, Decimal and dates; others as they are."""
     if isinstance(hint, type) and is_dataclass(hint):
-        return hint(**{name: _read(inner, value[name]) for name, inner in _hints(hint).items()})
+        return hint(**{name: from_plain(inner, value[name]) for name, inner in _hints(hint).items()})
     if get_origin(hint) in (Union, types.UnionType):
         (inner,) = (argument for argument in get_args(hint) if argument is not types.NoneType)
-        return None if value is None else _read(inner, value)
+        return None if value is None else from_plain(inner, value)
     if get_origin(hint) is tuple:
-        return tuple(_read(get_args(hint)[0], item) for item in value)
+        return tuple(from_plain(get_args(hint)[0], item) for item in value)
     if hint is Decimal:
         return Decimal(value)
     if hint in (date, datetime):
         return hint.fromisoformat(value)
-    return float(value) if hint is float else value
+    if hint is float:
+        # JSON has no infinity: an unbounded figure of a plan is written as null.
+        return math.inf if value is None else float(value)
+    return value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from planner.models import Scenario, ScenarioComment, ScenarioVersion, ShareLink
 from planner.selectors.scope import NotFound, Scope
@@ -34,6 +35,12 @@ def version_of(found: Scenario, number: int | None = None) -> ScenarioVersion:
     if version is None:
         raise NotFound("No such version.")
     return version
+
+
+def latest_versions(found: Sequence[Scenario]) -> dict[int, ScenarioVersion]:
+    """The latest version of each, by the scenario's key, without the plans themselves."""
+    rows = ScenarioVersion.objects.filter(scenario__in=found, number=F("scenario__latest"))
+    return {row.scenario_id: row for row in rows.defer("plan", "question")}
 
 
 def versions_of(found: Scenario) -> QuerySet[ScenarioVersion]:

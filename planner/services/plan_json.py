@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.documents.snapshot import from_plain
 from planner.engine.answers import InferencePlan, TrainingPlan
 
 
@@ -22,6 +23,12 @@ def plan_to_json(plan: InferencePlan | TrainingPlan) -> dict[str, Any]:
     """The plan as plain JSON values, members in the order of the answer's fields."""
     document: dict[str, Any] = plain(plan)
     return document
+
+
+def plan_from_json(document: dict[str, Any], kind: str) -> InferencePlan | TrainingPlan:
+    """The plan that ``plan_to_json`` wrote; raises ``KeyError`` where a member of today's plans is missing."""
+    plan: InferencePlan | TrainingPlan = from_plain(InferencePlan if kind == "inference" else TrainingPlan, document)
+    return plan
 
 
 def encode(document: Any, *, indent: int | None = None) -> str:

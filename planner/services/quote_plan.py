@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
-from planner.documents.snapshot import Fact, Plan, Statement
-from planner.engine.answers import Confidence, Term
+from catalog.models import Provider
+from planner.documents.snapshot import Band, Fact, Plan, Statement
+from planner.engine.answers import Term
+from planner.engine.quote_math import plain_decimal
 from planner.engine.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from planner.models import PlanKind, ScenarioVersion
 from planner.services.quote_terms import ItemTerms
@@ -19,6 +20,8 @@ BYTES_PER_OUTPUT_TOKEN: Final = 5
 KEPT_CHECKPOINTS: Final = 3
 DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
 USD: Final = "USD"
+ANYWHERE: Final = "*"
+"""The region of offers that state none."""
 CONTRACT_FLAGS: Final = frozenset({"price_book_discount", "negotiated_price", "private_capacity", "committed_capacity"})
 
 
@@ -33,19 +36,26 @@ def compute_item(version: ScenarioVersion) -> ItemTerms:
     return ItemTerms(
         category="compute",
         label=f"{nodes} {'node' if nodes == 1 else 'nodes'} of {per_node}",
-        detail=", ".join(
-            part
-            for part in (cluster["instance_type"], cluster["provider"], cluster["region"], cluster["country"])
-            if part
-        )
-        + f"; {nodes} x {hours:f} h",
+        detail=f"{place_text(cluster)}; {nodes} x {hours:f} h",
         source=f"{price['source']}, {price['as_of']}"[:240],
         quantity=nodes * hours,
         unit="node_hour",
-        unit_price=Decimal(price["usd_per_node_hour"]),
+        unit_price=plain_decimal(Decimal(price["usd_per_node_hour"])),
         currency=USD,
         cadence="once" if is_training else "monthly",
     )
+
+
+def place_text(cluster: Mapping[str, Any]) -> str:
+    """Instance type, provider by name, region and country; where no place is stated, none is made up."""
+    known = [cluster["instance_type"], provider_name(cluster["provider"]), cluster["region"], cluster["country"]]
+    return ", ".join(part for part in known if part and part != ANYWHERE)
+
+
+def provider_name(code: str) -> str:
+    """The provider's name in the catalog; a private one's own code."""
+    name = Provider.objects.filter(code=code).values_list("name", flat=True).first()
+    return name or code
 
 
 def suggested_items(version: ScenarioVersion) -> tuple[ItemTerms, ...]:
@@ -110,7 +120,7 @@ def plan_facts(version: ScenarioVersion) -> Plan:
         facts=tuple(_facts(version, option)),
         working=tuple(Term(**term) for term in option["working"]),
         assumptions=tuple(version.plan["assumptions"]),
-        confidence=Confidence(**option["confidence"]) if option.get("confidence") else None,
+        confidence=Band(**option["confidence"]),
     )
 
 
@@ -147,7 +157,8 @@ def _facts(version: ScenarioVersion, option: Mapping[str, Any]) -> list[Fact]:
         Fact(code="params", number=float(plan["model"]["total_params"])),
     ]
     rented = [
-        *(Fact(code=code, text=str(cluster[code])) for code in ("provider", "region", "country") if cluster[code]),
+        Fact(code="provider", text=provider_name(cluster["provider"])),
+        *(Fact(code=code, text=cluster[code]) for code in ("region", "country") if cluster[code] not in ("", ANYWHERE)),
         Fact(code="instance_type", text=cluster["instance_type"]),
         Fact(code="accelerator", text=cluster["accelerator_name"]),
         Fact(code="purchase_option", text=cluster["purchase_option"]),
@@ -218,8 +229,3 @@ def _term(option: Mapping[str, Any], group: str, name: str) -> float | None:
 
 def _suggested(category: Any, unit: Any, quantity: Decimal | None, label: str, detail: str) -> ItemTerms:
     return ItemTerms(category=category, unit=unit, quantity=quantity, label=label, detail=detail)
-
-
-def age_in_days(version: ScenarioVersion, today: date) -> int:
-    """Days since the plan was priced."""
-    return (today - version.priced_on).days

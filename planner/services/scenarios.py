@@ -9,6 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import Q
 from django.utils import timezone
 
 from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
@@ -144,6 +145,14 @@ def revoke_link(*, scope: Scope, link: ShareLink) -> ShareLink:
         link.revoked_at = timezone.now()
         link.save(update_fields=["revoked_at"])
     return link
+
+
+def note_use(*, link: ShareLink) -> None:
+    """Note that the link was used, to the minute."""
+    now = timezone.now()
+    minute_ago = now - timedelta(minutes=1)
+    unused = Q(last_used_at__isnull=True) | Q(last_used_at__lt=minute_ago)
+    ShareLink.objects.filter(unused, pk=link.pk).update(last_used_at=now)
 
 
 def token_hash(token: str) -> str:

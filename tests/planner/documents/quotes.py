@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.documents.snapshot import (
+    Band,
     Fact,
     FxRate,
     Party,
@@ -17,7 +18,6 @@ from planner.documents.snapshot import (
     Tax,
     Withholding,
 )
-from planner.engine.answers import Confidence
 from planner.engine.quote_math import Amounts, Currency, Item, Share, TaxRate, price_quote, to_amount
 from tests.factories import WORKING
 
@@ -144,7 +144,7 @@ PLAN = Plan(
     ),
     working=WORKING,
     assumptions=("Prompts are not cached.", "Gaps between requests are Poisson."),
-    confidence=Confidence(
+    confidence=Band(
         kind="calibrated", low=0.88, high=1.12, basis="34 measured cases: Hopper, vLLM, dense, fp8", cases=34
     ),
 )

@@ -1,0 +1,90 @@
+"""Scenarios side by side: one table of figures, one chart of what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from frontend import figures, numbers, words
+from frontend.answers.parts import cluster_name
+from frontend.answers.shown import Chart
+from planner.engine.answers import Cluster
+from planner.selectors.scenarios import Side
+
+COST = "cost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Rows of one figure each, a cell a scenario; the lowest cost of a kind is marked."""
+
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    chart: Chart | None
+
+
+def comparison(sides: Sequence[Side]) -> Comparison:
+    """The table and the chart of these scenarios."""
+    return Comparison(rows=tuple(_rows(sides)), chart=_chart(sides) if len(sides) > 1 else None)
+
+
+def _rows(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
+    figures_of: list[tuple[str, Callable[[Side], str]]] = [
+        (_("Cost"), _cost),
+        (_("Against the first"), lambda side: _against(side, sides[0])),
+        (_("Cluster"), lambda side: cluster_name(Cluster(**side.cluster))),
+        (_("Bought"), lambda side: words.choice(side.cluster["purchase_option"])),
+        (_("GPUs billed"), lambda side: numbers.rounded(side.cluster["gpus_billed"])),
+        (
+            _("Price of a node"),
+            lambda side: _("%(money)s /h") % {"money": numbers.money(float(side.price["usd_per_node_hour"]))},
+        ),
+        (_("TTFT"), lambda side: _latency(side, "ttft_ms")),
+        (_("TPOT"), lambda side: _latency(side, "tpot_ms")),
+        (_("Duration"), lambda side: numbers.days(side.speed.get("days"))),
+        (_("Limited by"), lambda side: words.limit(side.limit)),
+        (_("Confidence"), _confidence),
+        (_("Priced on"), lambda side: side.priced_on),
+        (_("Catalog"), lambda side: side.catalog_version),
+    ]
+    rows = [(label, tuple(read(side) for side in sides)) for label, read in figures_of]
+    # A row that no scenario has a figure for is left out: a comparison of serving has no duration.
+    return [(label, cells) for label, cells in rows if any(cell != numbers.NOTHING for cell in cells)]
+
+
+def _cost(side: Side) -> str:
+    money = numbers.money(side.usd)
+    return money if "days" in side.speed else _("%(money)s a month") % {"money": money}
+
+
+def _against(side: Side, first: Side) -> str:
+    if side is first or not first.usd or ("days" in side.speed) != ("days" in first.speed):
+        return numbers.NOTHING
+    share = float(side.usd / first.usd) - 1
+    return f"{'+' if share >= 0 else '−'}{numbers.percent(abs(share))}"
+
+
+def _latency(side: Side, name: str) -> str:
+    values: dict[str, Any] = side.speed.get(name) or {}
+    return numbers.duration(values.get("p95"))
+
+
+def _confidence(side: Side) -> str:
+    band = side.confidence
+    high = band["high"] if band["high"] is not None else float("inf")
+    return f"{words.CONFIDENCE.get(band['kind'], band['kind'])} {numbers.band(band['low'], high)}"
+
+
+def _chart(sides: Sequence[Side]) -> Chart:
+    cheapest = min(sides, key=lambda side: side.usd)
+    bars = [
+        figures.Bar(label=f"{n}. {side.name}"[:28], parts={COST: float(side.usd)}, total=numbers.money(side.usd))
+        for n, side in enumerate(sides, start=1)
+    ]
+    return Chart(
+        id="comparison",
+        title=_("%(name)s costs least: %(money)s") % {"name": cheapest.name, "money": numbers.money(cheapest.usd)},
+        figure=figures.stack(bars, {COST: _("Cost")}, {COST: figures.SERIES[0]}, height=60 + 44 * len(bars)),
+    )

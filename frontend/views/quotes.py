@@ -1,0 +1,266 @@
+"""Quotes in pages: the list, the draft's form beside what it comes to, the issued quote and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from catalog.models import TaxRule
+from frontend import words
+from frontend.forms import allowed_text, error_text
+from frontend.quote_form import QuoteForm, build_quote_form, posted_terms
+from frontend.views.guard import organization_page
+from planner.documents.printed import columns, line_label
+from planner.documents.snapshot import QuoteSnapshot
+from planner.documents.wording import Wording, wording
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.quote_math import Amounts, Line
+from planner.models import SHOWN_STATUSES, Quote, QuoteStatus
+from planner.selectors import quotes as read
+from planner.selectors import scenarios as read_scenarios
+from planner.selectors.scope import Scope
+from planner.services import quotes
+from planner.services.plan_json import plain
+from planner.services.quote_plan import suggested_items
+
+PAGE_SIZE = 50
+NEW_ROWS: dict[str, dict[str, Any]] = {
+    "items": {"category": "services", "unit": "piece", "quantity": 1, "cadence": "monthly"},
+    "shares": {"category": "discount", "percent": "0", "of": []},
+    "fx": {"base": "USD", "quote": "IDR", "rate": "", "rate_date": "", "source": ""},
+}
+
+
+@organization_page("planner.view_quote")
+@require_safe
+def quote_list(request: HttpRequest, scope: Scope) -> HttpResponse:
+    """The organization's quotes, the newest first."""
+    status, today = request.GET.get("status", ""), timezone.localdate()
+    rows = read.quotes(scope)
+    if status in SHOWN_STATUSES:
+        rows = rows.filter(read.with_status(status, today))
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "scope": scope,
+        "tab": "quotes",
+        "page": page,
+        "lines": [_listed(quote) for quote in page.object_list],
+        "statuses": [(code, words.quote_status(code)) for code in SHOWN_STATUSES],
+        "status": status,
+        "can_change": scope.allows("planner.change_quote"),
+    }
+    return render(request, "frontend/quote/list.html", context)
+
+
+@organization_page("planner.change_quote")
+@require_POST
+def new_quote(request: HttpRequest, scope: Scope) -> HttpResponse:
+    """A draft, from a scenario where one is named."""
+    version = None
+    named = request.POST.get("scenario", "")
+    if named:
+        version = read_scenarios.version_of(read_scenarios.scenario(scope, _uuid(named)))
+    quote = quotes.create_quote(scope=scope, version=version, terms={"language": _language()})
+    return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+
+
+@organization_page("planner.view_quote")
+@require_http_methods(["GET", "HEAD", "POST"])
+def quote_page(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
+    """One quote: a draft's form for who may change it, else what it says."""
+    quote = read.quote(scope, uuid)
+    if request.method == "POST":
+        return _change(request, scope, quote)
+    return _page(request, scope, quote)
+
+
+@organization_page("planner.change_quote")
+@require_POST
+def act(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
+    """Accept an issued quote, revise it, or drop a draft."""
+    quote = read.quote(scope, uuid)
+    match request.POST.get("action", ""):
+        case "accept":
+            quotes.accept_quote(scope=scope, quote=quote)
+            messages.success(request, _("Accepted."))
+        case "revise":
+            quote = quotes.revise_quote(scope=scope, quote=quote)
+        case "delete":
+            quotes.delete_draft(scope=scope, quote=quote)
+            messages.success(request, _("The draft is gone."))
+            return redirect("quotes", slug=scope.organization.slug)
+        case _:
+            raise Http404
+    return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+
+
+@organization_page("planner.view_quote")
+@require_safe
+def document(request: HttpRequest, scope: Scope, uuid: UUID, form: str) -> HttpResponse:
+    """The quote as a file."""
+    quote = read.quote(scope, uuid)
+    language = request.GET.get("language", "")
+    if form not in quotes.FORMATS or language not in ("", "en", "id"):
+        raise Http404
+    data = quotes.export_quote(scope=scope, quote=quote, form=form, language=language)
+    response = HttpResponse(data, content_type=quotes.FORMATS[form])
+    response["Content-Disposition"] = f'attachment; filename="{quotes.file_name(quote, form)}"'
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
+    """Save the form, with a row added or taken out where a button asks for that, and issue where asked."""
+    terms = posted_terms(request.POST.dict())
+    action, _sep, what = request.POST.get("action", "save").partition(":")
+    _edit_rows(terms, action, what, quote)
+    try:
+        quote = quotes.change_quote(scope=scope, quote=quote, changes=terms)
+        if action == "issue":
+            quote = quotes.issue_quote(scope=scope, quote=quote)
+            messages.success(request, _("Issued as %(number)s.") % {"number": quote.number})
+    except InvalidQuestion as invalid:
+        return _page(request, scope, quote, terms=terms, errors=invalid.errors, status=400)
+    return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+
+
+def _edit_rows(terms: dict[str, Any], action: str, what: str, quote: Quote) -> None:
+    section, _sep, place = what.partition("-")
+    if action == "add" and section in NEW_ROWS:
+        terms[section].append(dict(NEW_ROWS[section]))
+    elif action == "remove" and section in NEW_ROWS and place.isdecimal() and int(place) < len(terms[section]):
+        del terms[section][int(place)]
+    elif action == "suggest" and quote.scenario_version is not None and section.isdecimal():
+        suggestions = suggested_items(quote.scenario_version)
+        if int(section) < len(suggestions):
+            terms["items"].append(plain(suggestions[int(section)]))
+
+
+def _page(
+    request: HttpRequest,
+    scope: Scope,
+    quote: Quote,
+    *,
+    terms: dict[str, Any] | None = None,
+    errors: Sequence[FieldError] = (),
+    status: int = 200,
+) -> HttpResponse:
+    draft = quotes.priced(quote, timezone.now() if quote.is_draft else None)
+    can_change = scope.allows("planner.change_quote")
+    form: QuoteForm | None = None
+    if quote.is_draft and can_change:
+        countries = sorted(set(TaxRule.objects.filter(retired=False).values_list("country", flat=True)))
+        form = build_quote_form(terms if terms is not None else quote.terms, errors, countries)
+    in_words = wording(_language())
+    state = quote.shown_status(timezone.localdate())
+    context = {
+        "scope": scope,
+        "tab": "quotes",
+        "quote": quote,
+        "form": form,
+        "has_errors": bool(errors),
+        "state": words.quote_status(state),
+        "is_open": state == QuoteStatus.ISSUED,
+        "can_change": can_change,
+        "shown": shown_quote(draft.snapshot, in_words),
+        "problems": [f"{error_text(error)} {allowed_text(error)}" for error in draft.problems],
+        "suggestions": _suggestions(quote) if form else (),
+        "formats": [
+            *(("pdf", code, f"PDF {code.upper()}") for code in ("en", "id")),
+            ("xlsx", "", "XLSX"),
+            ("csv", "", "CSV"),
+            ("json", "", "JSON"),
+        ],
+    }
+    return render(request, "frontend/quote/quote.html", context, status=status)
+
+
+def shown_quote(snapshot: QuoteSnapshot, in_words: Wording) -> dict[str, Any]:
+    """The lines and sums as a page shows them: the same numbers as the documents'."""
+    shown = columns(snapshot)
+    head = {"once": _("Once"), "monthly": _("A month"), "term": in_words.months(snapshot.months)}
+
+    def amounts(sums: Line | Amounts) -> list[str]:
+        return [in_words.amount(getattr(sums, name), snapshot.currency) for name in shown]
+
+    return {
+        "currency": snapshot.currency.code,
+        "columns": [head[name] for name in shown],
+        "lines": [
+            {
+                "label": line_label(line, in_words),
+                "category": words.quote_category(line.category),
+                "detail": " · ".join(part for part in (_percent(line, in_words), line.detail, line.source) if part),
+                "quantity": "" if line.quantity is None else in_words.exact(line.quantity),
+                "unit": words.quote_unit(line.unit) if line.unit else "",
+                "price": ""
+                if line.unit_price is None
+                else in_words.exact(line.unit_price, snapshot.currency.minor_digits),
+                "amounts": amounts(line),
+                "unknown": line.term is None,
+            }
+            for line in snapshot.lines
+        ],
+        "net": amounts(snapshot.net) if snapshot.tax else None,
+        "total": amounts(snapshot.total),
+        "headline": in_words.money(snapshot.total.term, snapshot.currency),
+        "term": in_words.months(snapshot.months),
+        "is_taxed": snapshot.tax is not None,
+        "buyer": snapshot.buyer.name,
+        "valid_until": snapshot.valid_until,
+        "fx": [
+            f"1 {rate.base} = {in_words.exact(rate.rate)} {rate.quote}, {rate.rate_date.isoformat()}, {rate.source}"
+            for rate in snapshot.fx
+        ],
+        "plan": snapshot.plan,
+    }
+
+
+def _percent(line: Line, in_words: Wording) -> str:
+    return "" if line.percent is None else in_words.percent(line.percent)
+
+
+def _suggestions(quote: Quote) -> list[tuple[int, str]]:
+    """Lines that such a plan usually has and this quote has not."""
+    if quote.scenario_version is None:
+        return []
+    named = {item["label"] for item in quote.terms.get("items", [])}
+    return [
+        (place, item.label)
+        for place, item in enumerate(suggested_items(quote.scenario_version))
+        if item.label not in named
+    ]
+
+
+def _listed(quote: Quote) -> dict[str, Any]:
+    in_words = wording(_language())
+    snapshot = quotes.priced(quote, timezone.now() if quote.is_draft else None).snapshot
+    return {
+        "quote": quote,
+        "state": words.quote_status(quote.shown_status(timezone.localdate())),
+        "buyer": snapshot.buyer.name,
+        "total": in_words.money(snapshot.total.term, snapshot.currency),
+        "sort": str(snapshot.total.term or Decimal(0)),
+    }
+
+
+def _language() -> str:
+    return "id" if (get_language() or "en").startswith("id") else "en"
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Http404 from None

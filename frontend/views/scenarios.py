@@ -1,0 +1,235 @@
+"""Scenarios in pages: saving a plan, the list, one with its versions, several side by side."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from frontend.answers.comparison import comparison
+from frontend.answers.saved import present_saved, question_link
+from frontend.forms import allowed_text, error_text
+from frontend.kinds import KINDS
+from frontend.query import Asked, canonical_query, read_query
+from frontend.tenancy import active_scope, my_scopes
+from frontend.views.guard import needs_catalog, organization_page
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.models import Scenario, ShareLink, User
+from planner.selectors import scenarios as read
+from planner.selectors.scope import NotFound, Scope, scope_of
+from planner.services import quotes, scenarios
+from planner.services.organizations import create_organization
+from planner.services.scenario_changes import what_changed
+from planner.services.tenancy import Conflict
+
+PAGE_SIZE = 50
+NEW_LINK = "new_link"
+
+
+@login_required
+@needs_catalog
+@require_http_methods(["GET", "HEAD", "POST"])
+def save_plan(request: HttpRequest, kind: str) -> HttpResponse:
+    """Keep the plan of the question in the address: as a new scenario, or as the next version of one."""
+    this = KINDS[kind]
+    source = QueryDict(request.POST.get("question", "")[:20_000]) if request.method == "POST" else request.GET
+    asked = read_query(_without(source, "then"), this.question_type)
+    then = request.POST.get("then", "") if request.method == "POST" else request.GET.get("then", "")
+    scopes = [scope for scope in my_scopes(request) if scope.allows("planner.change_scenario")]
+    errors: list[FieldError] = list(asked.errors)
+    if request.method == "POST" and not errors:
+        try:
+            return _saved(request, _chosen_scope(request, scopes), kind, asked, then)
+        except InvalidQuestion as invalid:
+            errors = invalid.errors
+        except Conflict as conflict:
+            errors = [FieldError(field="", value=None, message=conflict.message, allowed=conflict.allowed)]
+        except NotFound as missing:
+            raise Http404 from missing
+    active = active_scope(request)
+    context = {
+        "kind": kind,
+        "scopes": scopes,
+        "chosen": active.organization.slug if active is not None else "",
+        "name": request.POST.get("name", "") or _default_name(asked),
+        "note": request.POST.get("note", ""),
+        "organization_name": request.POST.get("organization_name", ""),
+        "existing": _existing(scopes, kind),
+        "scenario": request.POST.get("scenario", ""),
+        "then": then,
+        "question": canonical_query(asked.given, this.question_type, option=asked.page.get("option", "")),
+        "problems": [f"{error_text(error)} {allowed_text(error)}" for error in errors],
+        "back": f"{reverse(f'plan-{kind}')}?{canonical_query(asked.given, this.question_type)}",
+    }
+    return render(request, "frontend/scenario/save.html", context, status=400 if errors else 200)
+
+
+@organization_page("planner.view_scenario")
+@require_safe
+def scenario_list(request: HttpRequest, scope: Scope) -> HttpResponse:
+    """The organization's scenarios, the last changed first."""
+    archived = request.GET.get("archived") == "1"
+    page = Paginator(read.scenarios(scope, archived=archived), PAGE_SIZE).get_page(request.GET.get("page"))
+    latest = read.latest_versions(list(page.object_list))
+    context = {
+        "scope": scope,
+        "tab": "scenarios",
+        "page": page,
+        "lines": [(found, latest.get(found.pk)) for found in page.object_list],
+        "archived": archived,
+        "can_change": scope.allows("planner.change_scenario"),
+    }
+    return render(request, "frontend/scenario/list.html", context)
+
+
+@organization_page("planner.view_scenario")
+@require_safe
+def scenario_page(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
+    """One scenario: what a version says, its other versions, comments and links."""
+    found = read.scenario(scope, uuid)
+    number = request.GET.get("version", "")
+    version = read.version_of(found, int(number) if number.isdecimal() and len(number) < 7 else None)
+    can_change = scope.allows("planner.change_scenario")
+    context = {
+        "scope": scope,
+        "tab": "scenarios",
+        "scenario": found,
+        "version": version,
+        "answer": present_saved(version),
+        "planner_link": question_link(version),
+        "versions": read.versions_of(found),
+        "comments": read.comments_on(found),
+        "links": read.links_to(scope, found) if can_change else (),
+        "new_link": request.session.pop(NEW_LINK, "") if can_change else "",
+        "can_change": can_change,
+        "can_quote": scope.allows("planner.change_quote"),
+    }
+    return render(request, "frontend/scenario/scenario.html", context)
+
+
+@organization_page("planner.view_scenario")
+@needs_catalog
+@require_safe
+def changes(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
+    """What has changed since a version was saved; asked for by the page, because it plans again."""
+    found = read.scenario(scope, uuid)
+    number = request.GET.get("version", "")
+    version = read.version_of(found, int(number) if number.isdecimal() and len(number) < 7 else None)
+    context = {
+        "changes": what_changed(scope=scope, version=version),
+        "version": version,
+        "planner_link": question_link(version),
+        "is_training": found.kind == "training",
+    }
+    return render(request, "frontend/scenario/changes.html", context)
+
+
+@organization_page("planner.view_scenario")
+@require_safe
+def compare(request: HttpRequest, scope: Scope) -> HttpResponse:
+    """Up to five scenarios side by side."""
+    wanted = [_uuid(text) for text in request.GET.getlist("id")]
+    sides = read.side_by_side(scope, wanted)
+    context = {"scope": scope, "tab": "scenarios", "sides": sides, "comparison": comparison(sides)}
+    return render(request, "frontend/scenario/compare.html", context)
+
+
+@organization_page("planner.view_scenario")
+@require_POST
+def act(request: HttpRequest, scope: Scope, uuid: UUID, action: str) -> HttpResponse:
+    """Rename, clone, archive, comment, make or revoke a link."""
+    found = read.scenario(scope, uuid)
+    try:
+        found = _done(request, scope, found, action)
+    except InvalidQuestion as invalid:
+        for error in invalid.errors:
+            messages.error(request, f"{error_text(error)} {allowed_text(error)}")
+    return redirect("scenario", slug=scope.organization.slug, uuid=found.uuid)
+
+
+def _done(request: HttpRequest, scope: Scope, found: Scenario, action: str) -> Scenario:
+    post = request.POST
+    match action:
+        case "rename":
+            return scenarios.rename_scenario(scope=scope, scenario=found, name=post.get("name", ""))
+        case "clone":
+            return scenarios.clone_scenario(scope=scope, scenario=found, name=post.get("name", ""))
+        case "archive" | "restore":
+            return scenarios.archive_scenario(scope=scope, scenario=found, archived=action == "archive")
+        case "comment":
+            scenarios.comment_on(scope=scope, scenario=found, text=post.get("text", ""))
+        case "share":
+            days = post.get("days", "")
+            lasts = int(days) if days.isdecimal() and len(days) < 6 else None
+            _link, token = scenarios.create_link(scope=scope, scenario=found, name=post.get("name", ""), days=lasts)
+            # The secret is shown once, on the next page of this session alone.
+            request.session[NEW_LINK] = request.build_absolute_uri(reverse("shared", args=[token]))
+        case "revoke":
+            link = scope.get(ShareLink, _uuid(post.get("link", "")))
+            scenarios.revoke_link(scope=scope, link=link)
+            messages.success(request, _("The link finds nothing from now on."))
+        case _:
+            raise Http404
+    return found
+
+
+def _chosen_scope(request: HttpRequest, scopes: list[Scope]) -> Scope:
+    """The organization to save to: the one chosen; the first plan of who has none founds one."""
+    if not scopes:
+        assert isinstance(request.user, User)
+        made = create_organization(user=request.user, name=request.POST.get("organization_name", ""))
+        return scope_of(user=request.user, organization=made.uuid)
+    return next((each for each in scopes if each.organization.slug == request.POST.get("organization")), scopes[0])
+
+
+def _saved(request: HttpRequest, scope: Scope, kind: str, asked: Asked, then: str) -> HttpResponse:
+    option, note = asked.page.get("option", ""), request.POST.get("note", "")
+    existing = request.POST.get("scenario", "")
+    if existing:
+        found = read.scenario(scope, _uuid(existing))
+        scenarios.add_version(scope=scope, scenario=found, question=asked.raw, option=option, note=note)
+    else:
+        found = scenarios.save_scenario(
+            scope=scope, name=request.POST.get("name", ""), kind=kind, question=asked.raw, option=option, note=note
+        )
+    if then == "quote" and scope.allows("planner.change_quote"):
+        found.refresh_from_db()
+        quote = quotes.create_quote(scope=scope, version=read.version_of(found))
+        return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+    messages.success(request, _("Saved."))
+    return redirect("scenario", slug=scope.organization.slug, uuid=found.uuid)
+
+
+def _existing(scopes: list[Scope], kind: str) -> list[tuple[str, str]]:
+    """Scenarios that a next version could be saved to; with several organizations, by name of both."""
+    many = len(scopes) > 1
+    return [
+        (str(found.uuid), f"{scope.organization.name}: {found.name}" if many else found.name)
+        for scope in scopes
+        for found in read.scenarios(scope).filter(kind=kind)[:100]
+    ]
+
+
+def _default_name(asked: Asked) -> str:
+    model = asked.given.get("model", "").rsplit("/", 1)[-1]
+    return model[: scenarios.NAME_LENGTH]
+
+
+def _without(query: QueryDict, name: str) -> QueryDict:
+    copy = query.copy()
+    copy.pop(name, None)
+    return copy
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Http404 from None

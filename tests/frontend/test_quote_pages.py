@@ -1,0 +1,206 @@
+"""Scenarios and quotes in pages: the journey from the plan to the PDF, for each role and for outsiders."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from planner.models import Quote, Role, Scenario, ScenarioComment, ShareLink
+from planner.services.quotes import create_quote, priced
+from planner.services.scenarios import save_scenario
+from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.test_quotes import TERMS
+from tests.planner.test_scenarios import QUESTION, TRAINING
+
+QUERY = "model=Llama 3.1 8B&requests_per_second=5&input_tokens=1000&output_tokens=200&accelerators=h100-sxm"
+
+
+@pytest.fixture
+def tenant(db: None) -> Tenant:
+    return tenant_factory()
+
+
+def signed_in(tenant: Tenant, role: Role) -> Client:
+    client = Client()
+    client.force_login(tenant.people[role])
+    return client
+
+
+def address(name: str, tenant: Tenant, *rest: Any) -> str:
+    return reverse(name, args=[tenant.organization.slug, *rest])
+
+
+def fields(page: str) -> dict[str, str]:
+    """What a browser would send of the draft's form, as it stands."""
+    form = re.search(r'<form method="post" class="quote-form".*?</form>', page, re.DOTALL)
+    assert form is not None
+    found = dict(re.findall(r'<input id="f-[^"]+" type="\w+" name="([^"]+)" value="([^"]*)"', form[0]))
+    for name, body in re.findall(r'<select id="f-[^"]+" name="([^"]+)"[^>]*>(.*?)</select>', form[0], re.DOTALL):
+        chosen = re.search(r'<option value="([^"]*)" selected', body) or re.search(r'<option value="([^"]*)"', body)
+        found[name] = chosen[1] if chosen else ""
+    found |= dict(re.findall(r'<textarea id="f-[^"]+" name="([^"]+)"[^>]*>(.*?)</textarea>', form[0], re.DOTALL))
+    return found
+
+
+@pytest.mark.usefixtures("catalog")
+def test_from_the_plan_to_an_issued_quote(tenant: Tenant) -> None:
+    client = signed_in(tenant, Role.BUYER)
+    page = client.get(f"/?{QUERY}").content.decode()
+    link = re.search(r'href="(/save/inference/[^"]+then=quote)"', page)
+    assert link is not None
+    save = client.get(link[1].replace("&amp;", "&"))
+    question = re.search(r'name="question" value="([^"]+)"', save.content.decode())
+    assert question is not None
+    posted = {"question": question[1].replace("&amp;", "&"), "then": "quote", "name": "Chat", "scenario": ""}
+    answer = client.post("/save/inference/", posted, follow=True)
+    assert answer.status_code == 200
+    quote = Quote.objects.get()
+    draft = answer.content.decode()
+    assert "The buyer has no name" in draft
+    sent = fields(draft) | {"buyer-name": "Acme Pte. Ltd.", "tax-country": "ID"}
+    draft = client.post(
+        address("quote", tenant, quote.uuid), sent | {"action": "suggest:0"}, follow=True
+    ).content.decode()
+    assert "The price of line 2, Model weights, is not known." in draft
+    refused = client.post(address("quote", tenant, quote.uuid), fields(draft) | {"action": "issue"})
+    assert refused.status_code == 400
+    assert "The price of line 2" in refused.content.decode()
+    sent = fields(draft) | {"items-1-unit_price": "0.023", "action": "add:shares"}
+    draft = client.post(address("quote", tenant, quote.uuid), sent, follow=True).content.decode()
+    sent = fields(draft) | {"shares-0-percent": "10", "shares-0-of": "compute", "action": "issue"}
+    issued = client.post(address("quote", tenant, quote.uuid), sent, follow=True).content.decode()
+    quote.refresh_from_db()
+    assert quote.number in issued
+    assert "PPN" in issued
+    assert 'class="quote-form"' not in issued
+    for form, start in (("pdf", b"%PDF-"), ("xlsx", b"PK"), ("csv", b"\xef\xbb\xbfquote"), ("json", b"{")):
+        file = client.get(address("quote-file", tenant, quote.uuid, form))
+        assert file.content.startswith(start)
+        assert quote.number in file["Content-Disposition"]
+    assert client.get(address("quote-file", tenant, quote.uuid, "exe")).status_code == 404
+    assert client.get(address("quote-file", tenant, quote.uuid, "pdf") + "?language=xx").status_code == 404
+
+
+@pytest.mark.usefixtures("catalog")
+def test_save_asks_to_sign_in_and_then_for_an_organization(db: None) -> None:
+    answer = Client().get(f"/save/inference/?{QUERY}")
+    assert answer.status_code == 302
+    assert "login" in answer["Location"]
+    viewer = signed_in(tenant_factory("Elsewhere"), Role.VIEWER)
+    assert "Your organization" in viewer.get(f"/save/inference/?{QUERY}").content.decode()
+    posted = {"question": QUERY, "name": "Chat", "organization_name": ""}
+    assert viewer.post("/save/inference/", posted).status_code == 400
+    saved = viewer.post("/save/inference/", posted | {"organization_name": "Mine"})
+    assert saved.status_code == 302
+    assert Scenario.objects.get().organization.name == "Mine"
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(("kind", "question"), [("inference", QUESTION), ("training", TRAINING)])
+def test_a_scenario_page_tells_the_plan_and_what_changed(tenant: Tenant, kind: str, question: dict[str, Any]) -> None:
+    found = save_scenario(scope=tenant.scope(), name="<b>Chat</b>", kind=kind, question=question)
+    client = signed_in(tenant, Role.PLANNER)
+    page = client.get(address("scenario", tenant, found.uuid)).content.decode()
+    assert "&lt;b&gt;Chat&lt;/b&gt;" in page
+    assert "<b>Chat</b>" not in page
+    changes = client.get(address("scenario-changes", tenant, found.uuid)).content.decode()
+    assert "Nothing: the same question" in changes
+    opened = client.get(re.search(r'primary" href="(/[^"]*)"', page)[1].replace("&amp;", "&"))  # type: ignore[index]
+    assert opened.status_code == 200
+    assert f"{address('scenarios', tenant)}" in client.get(address("scenarios", tenant)).content.decode()
+
+
+@pytest.mark.usefixtures("catalog")
+def test_clone_compare_comment_share_and_revoke(tenant: Tenant) -> None:
+    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
+    client = signed_in(tenant, Role.PLANNER)
+
+    def act(action: str, **post: Any) -> str:
+        done = client.post(address("scenario-act", tenant, found.uuid, action), post, follow=True)
+        return done.content.decode()
+
+    act("clone", name="Chat (copy)")
+    copy = Scenario.objects.get(name="Chat (copy)")
+    compared = client.get(address("compare-scenarios", tenant) + f"?id={found.uuid}&id={copy.uuid}").content.decode()
+    assert "Chat (copy)" in compared
+    assert "figure-comparison" in compared
+    act("comment", text="<script>alert(1)</script>")
+    assert "<script>alert" not in client.get(address("scenario", tenant, found.uuid)).content.decode()
+    assert ScenarioComment.objects.get().text.startswith("<script>")
+    page = act("share", name="Board", days="7")
+    link = re.search(r"http://testserver(/shared/[\w-]+/)", page)
+    assert link is not None
+    assert link[1] not in client.get(address("scenario", tenant, found.uuid)).content.decode()
+    anonymous = Client().get(link[1])
+    assert "Chat" in anonymous.content.decode()
+    assert anonymous["Referrer-Policy"] == "no-referrer"
+    assert ShareLink.objects.get().last_used_at is not None
+    act("revoke", link=ShareLink.objects.get().uuid)
+    assert Client().get(link[1]).status_code == 404
+    assert Client().get("/shared/guess/").status_code == 404
+    act("rename", name="")
+    found.refresh_from_db()
+    assert found.name == "Chat"
+    act("archive")
+    assert "Chat (copy)" in client.get(address("scenarios", tenant)).content.decode()
+    assert client.post(address("scenario-act", tenant, found.uuid, "dance")).status_code == 404
+
+
+PAGES = ("scenarios", "compare-scenarios", "quotes")
+
+
+@pytest.mark.usefixtures("catalog")
+def test_outsiders_find_nothing_and_viewers_change_nothing(tenant: Tenant) -> None:
+    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
+    quote = create_quote(scope=tenant.scope(), terms=TERMS)
+    outsider, viewer = signed_in(tenant_factory("Other"), Role.OWNER), signed_in(tenant, Role.VIEWER)
+    reads = [address(name, tenant) for name in PAGES]
+    reads += [address("scenario", tenant, found.uuid), address("scenario-changes", tenant, found.uuid)]
+    reads += [address("quote", tenant, quote.uuid), address("quote-file", tenant, quote.uuid, "csv")]
+    writes = [
+        address("new-quote", tenant),
+        address("quote-act", tenant, quote.uuid),
+        address("quote", tenant, quote.uuid),
+    ]
+    writes += [
+        address("scenario-act", tenant, found.uuid, action) for action in ("rename", "clone", "share", "archive")
+    ]
+    for path in reads:
+        assert outsider.get(path).status_code == 404, path
+        assert Client().get(path).status_code == 302, path
+        assert viewer.get(path).status_code == 200, path
+    for path in writes:
+        assert outsider.post(path, {"action": "delete"}).status_code == 404, path
+        assert viewer.post(path, {"action": "delete", "name": "x"}).status_code == 403, path
+    assert Quote.objects.count() == 1
+
+
+def test_a_draft_in_the_list_and_in_indonesian(tenant: Tenant) -> None:
+    create_quote(scope=tenant.scope(), terms=TERMS)
+    issued = create_quote(scope=tenant.scope(), terms=TERMS, issue=True)
+    client = signed_in(tenant, Role.BUYER)
+    assert client.get(address("quotes", tenant)).content.decode().count("USD\xa0468,835.20") == 2
+    assert client.get(address("quotes", tenant) + "?status=issued").content.decode().count("USD\xa0468") == 1
+    client.cookies["django_language"] = "id"
+    page = client.get(address("quote", tenant, issued.uuid)).content.decode()
+    assert "USD\xa0468.835,20" in page
+    assert priced(issued).snapshot.total.term == Decimal("468835.20")
+
+
+def test_revise_accept_and_delete(tenant: Tenant) -> None:
+    client = signed_in(tenant, Role.BUYER)
+    first = create_quote(scope=tenant.scope(), terms=TERMS, issue=True)
+    draft = create_quote(scope=tenant.scope(), terms=TERMS)
+    client.post(address("quote-act", tenant, first.uuid), {"action": "revise"})
+    assert Quote.objects.filter(replaces=first).count() == 1
+    client.post(address("quote-act", tenant, first.uuid), {"action": "accept"})
+    first.refresh_from_db()
+    assert first.status == "accepted"
+    assert client.post(address("quote-act", tenant, first.uuid), {"action": "delete"}).status_code == 409
+    client.post(address("quote-act", tenant, draft.uuid), {"action": "delete"})
+    assert not Quote.objects.filter(pk=draft.pk).exists()
