@@ -32,6 +32,8 @@ _PROFILE_FIELDS = (
     "loss_parallel",
     "low_precision_frozen_base",
     "keep_gathered",
+    "gather_for_stages",
+    "buckets_messages",
     "default_sharding",
     "default_recompute",
     "pipelines",

@@ -153,6 +153,7 @@ def _hardware(
             precision="bf16" if question.precision == "fp16" else question.precision,
             kind="moe" if any(group.kind == "moe" for group in arch.ffn) else "dense",
             measure="allocated",
+            messages="bucketed" if framework.buckets_messages else "single",
             year=today.year + (today.timetuple().tm_yday - 0.5) / 365,
         ),
     )

@@ -96,6 +96,10 @@ class TrainingRecipe:
     """1 where logits are cut over tensor-parallel ranks."""
     keep_gathered: Num
     """1 where zero3 keeps gathered weights from forward to backward."""
+    gather_for_stages: Num
+    """1 where zero3 under pipeline stages keeps gathered weights and whole gradients until the last micro-batch."""
+    eager: Num
+    """1 where kernels are not fused: norms and gated activations keep their intermediates."""
     natural_routing: Num
     """1 where the router decides on real data, 0 where experts get equal shares."""
     mtp_modules: Num

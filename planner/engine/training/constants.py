@@ -51,6 +51,8 @@ class StepConstants:
     """Launch gaps of one layer, one pass."""
     moe_overhead_s: Num
     """Routing, synchronisation and launch gaps of one MoE layer, one pass."""
+    expert_overhead_s: Num
+    """Each expert a rank holds adds this to a MoE layer's pass: its own launches, padding and tail."""
     step_overhead_s: Num
     slowdown: Num
     """Of everything in a micro-batch, by software release."""
@@ -87,6 +89,8 @@ class MemoryConstants:
 
     activation_factor: Num
     """Kept activations over the closed formula, without recomputation."""
+    eager_activations: Num
+    """Intermediates kept by unfused norms and gated MLPs, over one fp32 copy a norm and one element a gate."""
     selective_factor: Num
     """The same with selective recomputation."""
     full_factor: Num

@@ -23,6 +23,7 @@ FloatArray = NDArray[np.float64]
 Flag = Num | bool | np.bool_ | NDArray[np.bool_]
 
 BF16_BYTES = 2.0
+FP32_BYTES = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,6 +146,9 @@ def _activations(
     # A frozen base needs no inputs kept for weight gradients: about a third of what a layer keeps.
     kept = per_token * (1.0 - constants.frozen_saving * recipe.frozen_base)
     cut = np.where(np.equal(recipe.sequence_parallel, 1.0), cand.tensor, 1.0)
+    # Root-mean-square norms written as separate operations keep an fp32 copy each, gated MLPs the gate's result.
+    unfused = FP32_BYTES * 2.0 * work.hidden * work.layers / cut + BF16_BYTES * work.ffn_width / 3.0 / cand.tensor
+    kept = kept + recipe.eager * constants.eager_activations * work.gated * unfused
     inputs = BF16_BYTES * work.hidden * work.layers / cut
     by_recompute = np.where(
         np.equal(cand.recompute, 2.0),
@@ -173,7 +177,9 @@ def _gathered(
     one_layer = (work.params_dense / cand.tensor + work.params_experts / (cand.expert * cand.expert_tensor)) / layers
     ends = work.params_embedding / cand.tensor
     some = constants.unsharded_layers * one_layer + ends
-    kept = np.where(np.equal(recipe.keep_gathered, 1.0), states.dense + states.experts, 0.0)
-    gathered = BF16_BYTES * np.maximum(some, kept)
+    rank_params = states.dense + states.experts
+    kept = np.where(np.equal(recipe.keep_gathered, 1.0), rank_params, 0.0)
+    staged = np.equal(recipe.gather_for_stages, 1.0) & np.greater(cand.pipeline, 1.0)
+    gathered = BF16_BYTES * np.maximum(np.maximum(some, kept), np.where(staged, 2.0 * rank_params, 0.0))
     copies = recipe.low_precision * constants.cast_weight_bytes * (states.dense + states.experts)
     return np.where(np.equal(cand.sharding, 3.0), gathered, copies)

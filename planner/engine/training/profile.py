@@ -38,6 +38,9 @@ class FrameworkProfile:
     low_precision_frozen_base: bool
     """A frozen base is kept only in the matrix-multiplication format (8 or 4 bit)."""
     keep_gathered: bool
+    gather_for_stages: bool
+    buckets_messages: bool
+    """Gathers weights in large overlapped buckets rather than tensor by tensor after the optimizer."""
     default_sharding: str
     default_recompute: str
     """What it does where nothing is said: none, selective, full."""
@@ -71,6 +74,9 @@ class Context:
     """fused (compiled or hand-fused kernels) or eager."""
     async_tensor: str = "no"
     """yes where tensor-parallel communication is pipelined with its matrix multiplication."""
+
+    messages: str = "bucketed"
+    """bucketed, or single: weights sent tensor by tensor."""
 
     def release(self, year_range: tuple[float, float]) -> str:
         """Quarter of the software date, kept within the measured years."""

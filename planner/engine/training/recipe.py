@@ -49,6 +49,7 @@ class RecipeSpec:
     year: float = 2026.5
     chunked_loss: bool = False
     dropout: bool = False
+    eager: bool = False
     natural_routing: bool = False
     mtp_modules: int = 0
     recompute_share: float | None = None
@@ -86,6 +87,8 @@ def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> Tr
         chunked_loss=float(spec.chunked_loss),
         loss_parallel=float(framework.loss_parallel),
         keep_gathered=float(framework.keep_gathered),
+        gather_for_stages=float(framework.gather_for_stages),
+        eager=float(spec.eager),
         natural_routing=float(spec.natural_routing),
         mtp_modules=float(spec.mtp_modules),
         recompute_share=np.nan if spec.recompute_share is None else spec.recompute_share,

@@ -177,7 +177,10 @@ def _forward_pass(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandida
     gemm = 2.0 * (dense + experts / constants.expert_efficiency) / flop_rate
     attention = _attention(work, recipe, cand, constants, tokens)
     elementwise = _elementwise(work, recipe, cand, constants, tokens)
-    overhead = constants.layer_overhead_s * work.layers + constants.moe_overhead_s * work.moe_layers
+    local_experts = work.experts / cand.expert
+    overhead = constants.layer_overhead_s * work.layers + work.moe_layers * (
+        constants.moe_overhead_s + constants.expert_overhead_s * local_experts
+    )
     vocab = work.vocab / tensor
     head = (
         2.0

@@ -68,6 +68,8 @@ class ModelWork:
     """Sum over layers of query and attention-output elements a token."""
     ffn_width: Num
     """Sum over dense and shared MLPs of stored intermediate elements a token: 3 f gated, 2 f not."""
+    gated: Num
+    """1 where MLPs are gated (and norms root-mean-square)."""
     expert_width: Num
     """The same for the routed experts one token visits."""
     state_flops: Num
@@ -198,6 +200,7 @@ def _add_ffn(sums: dict[str, float], arch: ModelArch, group: FfnGroup) -> None:
     layers, hidden = float(group.layers), float(arch.hidden)
     if group.kind == "none":
         return
+    sums["gated"] = float(group.gated)
     if group.kind == "dense":
         _add_mlp(sums, layers, hidden, group.intermediate, gated=group.gated)
         sums["intermediate"] = float(group.intermediate)

@@ -51,13 +51,19 @@ def measured_step_s(row: Row, case: TrainingCase) -> tuple[float | None, str]:
 
 
 def published_flops_per_token(case: TrainingCase, convention: str) -> float:
-    """FLOPs a token as a source counts them: causal or not, recomputation included or not, LoRA's 2/3."""
+    """FLOPs a token as a source counts them: causal or not, recomputation included or not, LoRA's 2/3.
+
+    Where a source does not say, its framework's own counter does.
+    """
     work = model_work(case.arch)
     text = convention.lower()
-    counted: Convention = "non_causal"
+    causal_since = framework_facts()["causal_flops_since"].get(case.framework, np.inf)
+    counted: Convention = "causal" if case.year >= causal_since else "non_causal"
     if "without attention" in text or "8*n" in text:
         counted = "no_attention"
-    elif "causal" in text and "non-causal" not in text:
+    elif "non-causal" in text:
+        counted = "non_causal"
+    elif "causal" in text:
         counted = "causal"
     flops = float(np.asarray(model_flops_per_token(work, case.sequence_length, counted)))
     if "hardware" in text:

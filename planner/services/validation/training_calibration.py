@@ -19,10 +19,12 @@ from planner.engine.training.constants import MemoryConstants, StepConstants
 from planner.engine.training.memory import training_memory
 from planner.engine.training.profile import (
     ConstantLaw,
+    Context,
     TrainingProfiles,
     memory_constants,
     step_constants,
 )
+from planner.engine.training.search import USABLE_SHARE
 from planner.engine.training.step import step_time
 from planner.engine.units import GIB
 from planner.services.validation.training_case import (
@@ -36,7 +38,7 @@ from planner.services.validation.training_measurements import Measurement
 
 FloatArray = NDArray[np.float64]
 
-STEP_SIGMA = 0.07
+STEP_SIGMA = 0.05
 MEMORY_SIGMA = 0.10
 GRADE_WEIGHT = {"A": 1.0, "B": 1.0, "C": 0.5}
 
@@ -75,7 +77,7 @@ class Calibrator:
 
     def fit(self, rows: Sequence[Measurement]) -> TrainingProfiles:
         """Profiles fitted on ``rows``."""
-        with_memory = replace(self._profiles, memory=self._fit_memory([r for r in rows if r.memory_gib]))
+        with_memory = replace(self._profiles, memory=self._fit_memory(rows))
         return replace(with_memory, step=self._fit_step([r for r in rows if r.step_s], with_memory))
 
     def cross_validate(self, rows: Sequence[Measurement], folds: int = 5) -> tuple[FloatArray, FloatArray]:
@@ -97,15 +99,23 @@ class Calibrator:
         bands = bands_from_residuals("step_s", attributes, -np.log(step[known]))
         return Calibration(profiles=replace(fitted, bands=bands), step_ratio=step, memory_ratio=memory)
 
-    def _fit_memory(self, rows: Sequence[Measurement]) -> dict[str, ConstantLaw]:
-        cases = [row.case for row in rows]
+    def _fit_memory(self, every: Sequence[Measurement]) -> dict[str, ConstantLaw]:
+        """Fit what was measured; runs of known recomputation that fitted, or did not, bound it."""
+        rows = [row for row in every if row.memory_gib or row.case.recompute != "auto"]
+        bound = np.array([row.memory_gib is None for row in rows])
+        ran = np.array([row.outcome == "ran" for row in rows])
+        cases = [replace(row.case, memory_measure="allocated") if row.memory_gib is None else row.case for row in rows]
         work, recipe, cand = stack_cases(cases, self._profiles)
 
         def evaluate(values: Mapping[str, FloatArray]) -> FloatArray:
             return training_memory(work, recipe, cand, MemoryConstants(**values)).total / GIB
 
-        measured = np.array([row.memory_gib for row in rows], dtype=np.float64)
-        return self._laws(self._memory, rows, measured, evaluate, MEMORY_SIGMA)
+        room = [USABLE_SHARE * row.case.memory_bytes / GIB for row in rows]
+        measured = np.array([row.memory_gib or limit for row, limit in zip(rows, room, strict=True)])
+        contexts = [context_of(case, self._profiles) for case in cases]
+        return self._laws(
+            self._memory, rows, contexts, measured, evaluate, MEMORY_SIGMA, at_most=bound & ran, at_least=bound & ~ran
+        )
 
     def _fit_step(self, rows: Sequence[Measurement], profiles: TrainingProfiles) -> dict[str, ConstantLaw]:
         cases = resolve_recompute([row.case for row in rows], profiles)
@@ -115,18 +125,26 @@ class Calibrator:
             return step_time(work, recipe, cand, StepConstants(**values)).total
 
         measured = np.array([row.step_s for row in rows], dtype=np.float64)
-        return self._laws(self._step, rows, measured, evaluate, STEP_SIGMA)
+        contexts = [context_of(case, profiles) for case in cases]
+        exact = np.zeros(len(rows), dtype=np.bool_)
+        return self._laws(self._step, rows, contexts, measured, evaluate, STEP_SIGMA, at_most=exact, at_least=exact)
 
     def _laws(
         self,
         specs: Mapping[str, LawSpec],
         rows: Sequence[Measurement],
+        contexts: Sequence[Context],
         measured: FloatArray,
         evaluate: Callable[[Mapping[str, FloatArray]], FloatArray],
         sigma: float,
+        *,
+        at_most: NDArray[np.bool_],
+        at_least: NDArray[np.bool_],
     ) -> dict[str, ConstantLaw]:
         data = FitData(
-            contexts=[context_of(row.case, self._profiles) for row in rows],
+            contexts=contexts,
+            at_most=at_most,
+            at_least=at_least,
             measured=measured,
             groups=[row.group for row in rows],
             reliability=np.array([GRADE_WEIGHT[row.grade] for row in rows]),

@@ -80,6 +80,7 @@ def context_of(case: TrainingCase, profiles: TrainingProfiles) -> Context:
         year=case.year,
         fusion="fused" if case.fused else "eager",
         async_tensor="yes" if case.async_tensor else "no",
+        messages="bucketed" if profiles.frameworks[case.framework].buckets_messages else "single",
     )
 
 
@@ -112,6 +113,7 @@ def case_recipe(case: TrainingCase, work: ModelWork, profiles: TrainingProfiles)
         year=case.year,
         chunked_loss=case.chunked_loss,
         dropout=case.dropout,
+        eager=not case.fused,
         natural_routing=case.natural_routing,
         mtp_modules=case.mtp_modules,
         recompute_share=module_share(case.recompute_modules, work),

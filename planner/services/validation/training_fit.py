@@ -48,6 +48,10 @@ class FitData:
     groups: Sequence[str]
     reliability: FloatArray
     """Weight of a row by its quality, 0 to 1."""
+    at_most: NDArray[np.bool_]
+    """``measured`` is an upper bound: a run that fitted its card needs no more."""
+    at_least: NDArray[np.bool_]
+    """``measured`` is a lower bound: a run that ran out of memory needs no less."""
 
 
 class _Design:
@@ -123,7 +127,9 @@ def fit_laws(
     target = np.log(data.measured)
 
     def residuals(values: Mapping[str, FloatArray]) -> FloatArray:
-        return np.log(evaluate(values)) - target
+        gap = np.log(evaluate(values)) - target
+        gap = np.where(data.at_most, np.maximum(gap, 0.0), gap)
+        return np.where(data.at_least, np.minimum(gap, 0.0), gap)
 
     def loss(x: FloatArray) -> float:
         r = np.abs(residuals(design.constants(x)))

@@ -38,6 +38,8 @@ class Measurement:
     step_basis: str
     """What speed was published: step, tokens, flops, mfu."""
     memory_gib: float | None
+    outcome: str
+    """ran, or out_of_memory."""
     precision_label: str
     accelerator_label: str
 
@@ -57,6 +59,7 @@ _HEAD = (
     "step_s",
     "step_basis",
     "memory_gib",
+    "outcome",
     "precision_label",
     "accelerator_label",
 )

@@ -309,7 +309,9 @@ def _shard_group(notes: str, layout: Mapping[str, float]) -> float:
     stated = stated or re.search(r"fsdp=(\d+)-way", notes)
     if stated:
         return float(stated[1])
-    return 8.0 if "hsdp" in notes else layout["data"] * layout["context"]
+    hybrid = re.search(r"(\d+)b uses hsdp", notes)
+    applies = notes.startswith(f"llama2-{hybrid[1]}b") if hybrid else "hsdp" in notes
+    return 8.0 if applies else layout["data"] * layout["context"]
 
 
 def _recompute(row: Row, method: str, framework: FrameworkProfile, assumed: list[str]) -> str:

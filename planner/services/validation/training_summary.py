@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.services.validation.training_calibration import Calibration
+from planner.engine.training.profile import TrainingProfiles
+from planner.engine.training.search import USABLE_SHARE
+from planner.engine.units import GIB
+from planner.services.validation.training_calibration import Calibration, predict_memory_gib
 from planner.services.validation.training_measurements import Measurement
 
 FloatArray = NDArray[np.float64]
@@ -29,7 +33,22 @@ def calibration_summary(rows: Sequence[Measurement], found: Calibration) -> str:
         lines.append(_line(f"{name}, core rows", ratio[core]))
         lines += list(_by_effect(rows, ratio))
         lines.append(_line(f"{name}, all rows", ratio[everything]))
+    right, judged = fit_judgements(rows, found.profiles)
+    lines.append(f"{'fits or not, as it was':60} {judged:5d} {right / max(judged, 1):8.1%}")
     return "\n".join(lines)
+
+
+def fit_judgements(rows: Sequence[Measurement], profiles: TrainingProfiles) -> tuple[int, int]:
+    """(right, all) judgements of whether a run fits: what ran must fit, what ran out of memory must not.
+
+    Judged as a plan does: allocated memory against the usable share of the card.
+    """
+    known = [row for row in rows if row.case.recompute != "auto"]
+    cases = [replace(row.case, memory_measure="allocated") for row in known]
+    need = predict_memory_gib(cases, profiles) * GIB
+    room = USABLE_SHARE * np.array([case.memory_bytes for case in cases])
+    ran = np.array([row.outcome == "ran" for row in known])
+    return int(np.count_nonzero((need <= room) == ran)), len(known)
 
 
 def _by_effect(rows: Sequence[Measurement], ratio: FloatArray) -> Iterator[str]:
