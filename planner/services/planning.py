@@ -24,9 +24,7 @@ from planner.selectors.price_books import snapshot_for
 from planner.selectors.scope import Scope
 
 
-def plan_inference(
-    raw: Mapping[str, Any], *, scope: Scope | None = None, today: date | None = None
-) -> InferencePlan:
+def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today: date | None = None) -> InferencePlan:
     """Plan serving, with the prices of the scope's organization where one is given.
 
     Raises ``InvalidQuestion`` naming every field at fault.
