@@ -228,6 +228,11 @@ STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 # Uploaded traces: web and worker processes must see the same folder. Nothing in it is served.
 MEDIA_ROOT = VAR_DIR / "media"
+FILE_UPLOAD_HANDLERS = [
+    "planner.uploads.LengthLimit",
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services.plan_sweep import HIGHEST_FACTOR, LOWEST_FACTOR, MOST_POINTS
 
@@ -53,8 +55,38 @@ ERROR_COMPONENTS: dict[str, Schema] = {
 _FACTOR: Schema = {"type": "number", "minimum": LOWEST_FACTOR, "maximum": HIGHEST_FACTOR, "x-unit": "x asked load"}
 RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
     "RunRequest": {
-        "oneOf": [ref("PlanSweepRequest")],
-        "discriminator": {"propertyName": "kind", "mapping": {"plan_sweep": ref("PlanSweepRequest")["$ref"]}},
+        "oneOf": [ref("PlanSweepRequest"), ref("SimulationRunRequest")],
+        "discriminator": {
+            "propertyName": "kind",
+            "mapping": {
+                "plan_sweep": ref("PlanSweepRequest")["$ref"],
+                "simulation": ref("SimulationRunRequest")["$ref"],
+            },
+        },
+    },
+    "SimulationRunRequest": {
+        "type": "object",
+        "description": "A plan's cluster serving traffic, request by request.",
+        "required": ["kind", "params"],
+        "additionalProperties": False,
+        "properties": {"kind": {"type": "string", "enum": ["simulation"]}, "params": ref("SimulationRequest")},
+    },
+    "SimulationRequest": {
+        "type": "object",
+        "description": "Which cluster serves which traffic; `traffic` and `trace` exclude each other.",
+        "required": ["question"],
+        "additionalProperties": False,
+        "properties": {
+            "question": ref(InferenceQuestion),
+            "scenario": ref(SimulationQuestion),
+            "traffic": ref(TrafficQuestion),
+            "trace": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "The id of an uploaded trace."},
+        },
+    },
+    "StoredTrace": {
+        "type": "object",
+        "required": ["id"],
+        "properties": {"id": {"type": "string", "pattern": "^[0-9a-f]{32}$"}},
     },
     "PlanSweepRequest": {
         "type": "object",

@@ -21,15 +21,15 @@ class Rejected(exceptions.APIException):
 
 
 class TooLarge(exceptions.APIException):
-    """413: the body is longer than a question ever is."""
+    """413: the body is longer than what it should hold ever is."""
 
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
 
-    def __init__(self, length_bytes: int | None = None) -> None:
+    def __init__(self, length_bytes: int | None = None, most_bytes: int = MAX_BODY_BYTES) -> None:
         super().__init__("The body is too long.")
         self.value = length_bytes
-        self.allowed = f"up to {MAX_BODY_BYTES} bytes"
+        self.allowed = f"up to {most_bytes} bytes"
 
 
 class NoSuchPath(exceptions.NotFound):

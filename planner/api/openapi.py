@@ -24,7 +24,9 @@ _ALWAYS = {
 }
 
 
-def response_header(name: str, words: str, kind: OpenApiTypes = OpenApiTypes.INT, *statuses: int) -> OpenApiParameter:
+def response_header(
+    name: str, words: str, kind: OpenApiTypes | dict[str, str] = OpenApiTypes.INT, *statuses: int
+) -> OpenApiParameter:
     """A header of the answers with one of ``statuses``, or of every answer."""
     where = [str(status) for status in statuses] or True
     return OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=words, response=where)

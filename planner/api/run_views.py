@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.urls import reverse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
 from rest_framework.exceptions import NotFound
@@ -64,6 +64,19 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         read_only_fields = fields
 
 
+START_PARAMETERS = [
+    OpenApiParameter(
+        KEY_FIELD,
+        {"type": "string", "minLength": KEY_LENGTH[0], "maxLength": KEY_LENGTH[1], "pattern": "^[ -~]*$"},
+        OpenApiParameter.HEADER,
+        description="16 to 200 printable ASCII characters, for example a UUID. The same key with the same body "
+        "within 24 hours starts nothing new: send again freely when no answer came.",
+    ),
+    response_header("Location", "Where to poll the job.", {"type": "string", "format": "uri-reference"}, 202),
+    *RATE_HEADERS,
+]
+
+
 class RunsView(ApiView):
     """Start jobs."""
 
@@ -73,35 +86,14 @@ class RunsView(ApiView):
         operation_id="start_run",
         summary="Start a job",
         tags=["runs"],
-        parameters=[
-            OpenApiParameter(
-                KEY_FIELD,
-                {"type": "string", "minLength": KEY_LENGTH[0], "maxLength": KEY_LENGTH[1], "pattern": "^[ -~]*$"},
-                OpenApiParameter.HEADER,
-                description="16 to 200 printable ASCII characters, for example a UUID. The same key with the same body "
-                "within 24 hours starts nothing new: send again freely when no answer came.",
-            ),
-            response_header("Location", "Where to poll the job.", OpenApiTypes.URI, 202),
-            *RATE_HEADERS,
-        ],
+        parameters=START_PARAMETERS,
         request={"application/json": ref("RunRequest")},
         responses={202: answer(RunSerializer, "The job, waiting for a worker."), **error_responses(400, 413, 415, 422)},
     )
     def post(self, request: Request) -> Response:
         """Start a job that takes longer than a request may; poll the address in `Location` until it is final."""
         kind, params = _read_run_request(request)
-        start = partial(_start, request=request, kind=kind, params=params)
-        key = request.headers.get(KEY_FIELD)
-        if key is None:
-            uuid = start()
-        else:
-            try:
-                uuid, _ = create_once(
-                    scope=_scope(request), key=key, request={"kind": kind, "params": params}, create=start
-                )
-            except KeyReused as error:
-                raise KeyConflict(key) from error
-        return _run_response(_find(request, uuid), status.HTTP_202_ACCEPTED)
+        return start_once(request, kind, params, partial(_start, request=request, kind=kind, params=params))
 
 
 class RunView(ApiView):
@@ -140,6 +132,21 @@ class RunCancelView(ApiView):
     def post(self, request: Request, run_id: UUID) -> Response:
         """Ask for a job to stop. It stops within seconds; poll until it is final. A final job stays as it is."""
         return _run_response(cancel_run(run=_find(request, run_id)), status.HTTP_200_OK)
+
+
+def start_once(request: Request, kind: str, params: Mapping[str, Any], start: Callable[[], UUID]) -> Response:
+    """Start a job, or find the one that the request's key started before; answers 202."""
+    key = request.headers.get(KEY_FIELD)
+    if key is None:
+        uuid = start()
+    else:
+        try:
+            uuid, _ = create_once(
+                scope=_scope(request), key=key, request={"kind": kind, "params": params}, create=start
+            )
+        except KeyReused as error:
+            raise KeyConflict(key) from error
+    return _run_response(_find(request, uuid), status.HTTP_202_ACCEPTED)
 
 
 def _read_run_request(request: Request) -> tuple[str, dict[str, Any]]:

@@ -16,6 +16,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from planner.api.components import ERROR_COMPONENTS, MONEY, PRESET_COMPONENTS, RUN_REQUEST_COMPONENTS, Schema, ref
 from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
 from planner.engine.field_spec import FieldSpec, allowed_range, specs
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 
 _QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
@@ -36,7 +38,7 @@ def add_components(result: Schema, **_: Any) -> Schema:
     """A drf-spectacular hook: puts the components that the views refer to into the document."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(ERROR_COMPONENTS | RUN_REQUEST_COMPONENTS | PRESET_COMPONENTS)
-    for question in (InferenceQuestion, TrainingQuestion):
+    for question in (InferenceQuestion, TrainingQuestion, SimulationQuestion, TrafficQuestion):
         schemas[question.__name__] = question_schema(question)
     for plan in (InferencePlan, TrainingPlan):
         schemas.update(answer_schemas(plan))

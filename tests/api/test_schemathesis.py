@@ -23,8 +23,10 @@ CASES = [
     for path, operations in openapi_document()["paths"].items()
     for method, operation in operations.items()
     for mode in GenerationMode
-    # Where nothing may be sent, nothing can be sent wrongly.
-    if mode is GenerationMode.POSITIVE or operation.get("parameters") or operation.get("requestBody")
+    # Where nothing may be sent, nothing can be sent wrongly; and any bytes are a file.
+    if mode is GenerationMode.POSITIVE
+    or operation.get("parameters")
+    or "application/json" in operation.get("requestBody", {}).get("content", {})
 ]
 
 

@@ -73,6 +73,12 @@ def test_a_bad_trace_is_named_by_row_and_column(client: Client, catalog: object)
     assert not Run.objects.exists()
 
 
+def test_an_upload_that_says_it_is_too_long_is_not_read(client: Client, catalog: object) -> None:
+    response = client.post(FORM, {"trace": SimpleUploadedFile("day.csv", TRACE)}, CONTENT_LENGTH=str(2**30))
+    assert response.status_code == 400
+    assert not Run.objects.exists()
+
+
 def result() -> dict[str, Any]:
     times = {at: [100.0, None] for at in ("p50", "p90", "p95", "p99")}
     latency = {"mean": 90.0, "p50": 80.0, "p90": 110.0, "p95": 120.0, "p99": 150.0}

@@ -123,6 +123,7 @@ def test_an_uploaded_trace_is_served_and_forgotten_with_its_run(catalog: object)
     execute_run(run_id=run.pk)
     run.refresh_from_db()
     assert run.status == RunStatus.SUCCEEDED, run.error
+    assert run.result is not None
     assert run.result["requests"] == 50
     assert run.result["trace"] == trace
     assert run.catalog_version == run.result["catalog_version"]
@@ -138,6 +139,7 @@ def test_a_fault_in_a_compressed_trace_fails_the_run_with_its_row(catalog: objec
     execute_run(run_id=run.pk)
     run.refresh_from_db()
     assert run.status == RunStatus.FAILED
+    assert run.error is not None
     assert "row 52, column input_tokens" in run.error["detail"]
     assert run.error["errors"][0]["attr"] == "trace"
 

@@ -1,0 +1,114 @@
+"""Simulations: a plan's cluster serves generated traffic or an uploaded trace, as a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import status
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from planner.api.base import ApiView
+from planner.api.components import ref
+from planner.api.exceptions import TooLarge
+from planner.api.openapi import RATE_HEADERS, answer, error_responses
+from planner.api.run_views import START_PARAMETERS, RunSerializer, start_once
+from planner.api.throttles import RunThrottle
+from planner.services.json_input import read_object
+from planner.services.runs import create_run
+from planner.services.stored_traces import MAX_TRACE_BYTES, store_trace
+
+KIND = "simulation"
+CHUNK_BYTES = 2**16
+SIMULATION_EXAMPLE = {
+    "question": {"model": "meta-llama/Llama-3.1-70B-Instruct", "requests_per_second": 10, "ttft_ms": 2000},
+    "traffic": {"requests_per_second": 10, "hours": 24, "daily_peak": 2, "gap_cv": 1.5},
+    "scenario": {"autoscaler": "hpa", "seed": 1},
+}
+
+
+class SimulationsView(ApiView):
+    """Start simulations."""
+
+    throttle_classes = [RunThrottle]
+
+    @extend_schema(
+        operation_id="start_simulation",
+        summary="Simulate a plan",
+        tags=["simulations"],
+        parameters=START_PARAMETERS,
+        request={"application/json": ref("SimulationRequest")},
+        responses={202: answer(RunSerializer, "The job, waiting for a worker."), **error_responses(400, 413, 415, 422)},
+        examples=[OpenApiExample("A day with an autoscaler", value=SIMULATION_EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        """Serve traffic with one option of a plan, request by request; poll the address in `Location`.
+
+        `question` is that of a plan, `scenario` says which option and how it runs. Traffic is generated (`traffic`) or
+        an uploaded one (`trace`, an id that `POST /api/v1/traces/` gave).
+        """
+        params = read_object(request.data if isinstance(request.data, bytes) else b"")
+
+        def start() -> UUID:
+            owner = request.user if request.user.is_authenticated else None
+            return create_run(kind=KIND, params=params, owner=owner).uuid
+
+        return start_once(request, KIND, params, start)
+
+
+class TraceParser(BaseParser):
+    """The body as it comes in, to be read in pieces."""
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        return stream
+
+
+class CsvTraceParser(TraceParser):
+    media_type = "text/csv"
+
+
+class JsonLinesTraceParser(TraceParser):
+    media_type = "application/x-ndjson"
+
+
+class GzipTraceParser(TraceParser):
+    media_type = "application/gzip"
+
+
+class TracesView(ApiView):
+    """Uploaded traces."""
+
+    throttle_classes = [RunThrottle]
+    parser_classes = [CsvTraceParser, JsonLinesTraceParser, GzipTraceParser]
+
+    @extend_schema(
+        operation_id="upload_trace",
+        summary="Upload a trace",
+        tags=["simulations"],
+        parameters=RATE_HEADERS,
+        request={parser.media_type: OpenApiTypes.BINARY for parser in parser_classes},
+        responses={201: answer("StoredTrace", "The trace's id, for a simulation."), **error_responses(400, 413, 415)},
+    )
+    def post(self, request: Request) -> Response:
+        """Send a trace of requests as the body: own, Azure or BurstGPT CSV, or Mooncake JSON lines; gzip too.
+
+        Small plain files are checked here, to the row and column; a fault in another one ends its simulation with the
+        same message.
+        """
+        if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_TRACE_BYTES:
+            raise TooLarge(int(request.META["CONTENT_LENGTH"]), MAX_TRACE_BYTES)
+        return Response({"id": store_trace(_chunks(request.data))}, status=status.HTTP_201_CREATED)
+
+
+def _chunks(stream: Any) -> Iterator[bytes]:
+    """The body in pieces; the framework makes an object of an empty one."""
+    if hasattr(stream, "read"):
+        while chunk := stream.read(CHUNK_BYTES):
+            yield chunk

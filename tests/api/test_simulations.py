@@ -1,0 +1,99 @@
+"""Simulations over REST: started once, with generated traffic or an uploaded trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from celery import current_app
+from django.test import Client
+
+from planner.api.simulation_views import SIMULATION_EXAMPLE
+from planner.models import Run
+from planner.services.stored_traces import MAX_TRACE_BYTES
+from tests.api.documented import faults
+
+pytestmark = pytest.mark.django_db
+TRACE = b"arrival_s,input_tokens,output_tokens\n0,10,5\n1,20,5\n"
+QUESTION = {"model": "Llama 3.1 8B", "requests_per_second": 2}
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current_app, "send_task", lambda name, args: None)
+
+
+def start(client: Client, body: Any, **headers: str) -> Any:
+    return client.post("/api/v1/simulations/", json.dumps(body), content_type="application/json", headers=headers)
+
+
+def upload(client: Client, content: bytes, kind: str = "text/csv", **extra: Any) -> Any:
+    return client.post("/api/v1/traces/", content, content_type=kind, **extra)
+
+
+def test_the_example_starts_a_job_at_its_own_address(client: Client, catalog: object) -> None:
+    assert faults("SimulationRequest", SIMULATION_EXAMPLE) == []
+    response = start(client, SIMULATION_EXAMPLE)
+    assert response.status_code == 202
+    run = Run.objects.get()
+    assert response.headers["Location"] == f"/api/v1/runs/{run.uuid}/"
+    assert (run.kind, run.params) == ("simulation", SIMULATION_EXAMPLE)
+    polled = client.get(response.headers["Location"]).json()
+    assert (polled["status"], polled["progress"]) == ("queued", 0.0)
+    assert client.post(f"{response.headers['Location']}cancel/").json()["status"] == "cancelled"
+
+
+def test_the_same_key_starts_one(client: Client, catalog: object) -> None:
+    key = str(uuid4())
+    for _ in range(2):
+        assert start(client, {"question": QUESTION}, **{"Idempotency-Key": key}).status_code == 202
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "attr"),
+    [
+        ({}, "question"),
+        ({"question": QUESTION, "traffic": {"hours": "1"}}, "traffic.hours"),
+        ({"question": QUESTION, "scenario": []}, "scenario"),
+        ({"question": QUESTION, "trace": "x"}, "trace"),
+        ({"question": QUESTION | {"headroom": 2}}, "question.headroom"),
+        ({"question": QUESTION, "speed": 1}, "speed"),
+    ],
+)
+def test_faults_are_named_as_the_body_names_them(client: Client, catalog: object, body: Any, attr: str) -> None:
+    response = start(client, body)
+    assert response.status_code == 400
+    assert [error["attr"] for error in response.json()["errors"]] == [attr]
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(TRACE, "text/csv"), (gzip.compress(TRACE), "application/gzip"), (TRACE, "text/csv; charset=utf-8")],
+)
+def test_a_trace_is_kept_and_served(client: Client, catalog: object, content: bytes, kind: str) -> None:
+    kept = upload(client, content, kind)
+    assert kept.status_code == 201
+    assert faults("StoredTrace", kept.json()) == []
+    assert start(client, {"question": QUESTION, "trace": kept.json()["id"]}).status_code == 202
+
+
+def test_a_wrong_row_is_named(client: Client) -> None:
+    response = upload(client, TRACE + b"2,-1,5\n")
+    assert response.status_code == 400
+    (error,) = response.json()["errors"]
+    assert (error["attr"], error["code"]) == ("trace", "invalid_trace")
+    assert "row 4, column input_tokens" in error["detail"]
+
+
+def test_an_empty_body_and_another_type_are_refused(client: Client) -> None:
+    assert upload(client, b"").status_code == 400
+    assert upload(client, b"{}", "application/json").status_code == 415
+
+
+def test_a_trace_that_says_it_is_too_long_is_not_read(client: Client) -> None:
+    assert upload(client, TRACE, CONTENT_LENGTH=str(MAX_TRACE_BYTES + 1)).status_code == 413
