@@ -26,7 +26,8 @@ from planner.services.validation.training_case import (
     resolve_recompute,
     stack_cases,
 )
-from planner.services.validation.training_rows import FindModel, Row, RowReader, UnreadableRow
+from planner.services.validation.training_row_arch import Row, UnreadableRow
+from planner.services.validation.training_rows import FindModel, RowReader
 
 FORWARD_PASSES = 3.0
 
@@ -136,6 +137,7 @@ def row_reader(find_model: FindModel) -> RowReader:
         framework_facts={row["key"]: row for row in facts["frameworks"]},
         fallback_framework=facts["fallback"],
         model_aliases=facts["model_aliases"],
+        long_documents=tuple(facts["long_documents"]),
         mtp_models=facts["mtp_models"],
     )
 

@@ -18,7 +18,8 @@ from planner.services.validation.training import KIND, measured_step_s, publishe
 from planner.services.validation.training_calibration import ratios
 from planner.services.validation.training_fit import grouped_folds
 from planner.services.validation.training_measurements import read_measurements
-from planner.services.validation.training_rows import UnreadableRow, method_of, most_chunks, precision_of
+from planner.services.validation.training_row_arch import UnreadableRow
+from planner.services.validation.training_row_facts import method_of, most_chunks, precision_of
 
 ROW: Case = {
     "id": "1",
