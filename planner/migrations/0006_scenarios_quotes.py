@@ -67,6 +67,7 @@ class Migration(migrations.Migration):
                 ('scenario', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='planner.scenario')),
             ],
             options={
+                'constraints': [models.UniqueConstraint(fields=('scenario', 'number'), name='scenario_version_once')],
                 'ordering': ['-number'],
             },
         ),
@@ -95,6 +96,7 @@ class Migration(migrations.Migration):
                 ('scenario_version', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='quotes', to='planner.scenarioversion')),
             ],
             options={
+                'constraints': [models.UniqueConstraint(fields=('organization', 'year', 'sequence'), name='quote_number_once'), models.CheckConstraint(condition=models.Q(models.Q(('number', ''), ('sequence__isnull', True), ('snapshot__isnull', True), ('status', 'draft')), models.Q(models.Q(('status', 'draft'), _negated=True), ('sequence__isnull', False), ('snapshot__isnull', False), ('year__isnull', False)), _connector='OR'), name='quote_issued_is_frozen')],
                 'ordering': ['-created_at', '-pk'],
             },
         ),
@@ -133,21 +135,9 @@ class Migration(migrations.Migration):
             model_name='scenario',
             index=models.Index(fields=['organization', '-updated_at'], name='scenario_organization_time'),
         ),
-        migrations.AddConstraint(
-            model_name='scenarioversion',
-            constraint=models.UniqueConstraint(fields=('scenario', 'number'), name='scenario_version_once'),
-        ),
         migrations.AddIndex(
             model_name='quote',
             index=models.Index(fields=['organization', '-created_at'], name='quote_organization_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='quote',
-            constraint=models.UniqueConstraint(fields=('organization', 'year', 'sequence'), name='quote_number_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='quote',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('number', ''), ('sequence__isnull', True), ('snapshot__isnull', True), ('status', 'draft')), models.Q(models.Q(('status', 'draft'), _negated=True), ('sequence__isnull', False), ('snapshot__isnull', False), ('year__isnull', False)), _connector='OR'), name='quote_issued_is_frozen'),
         ),
         migrations.AddIndex(
             model_name='sharelink',
