@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from django.http import QueryDict
+
 from frontend.forms import FormField, allowed_text, error_text, form_field
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import specs
@@ -75,3 +77,8 @@ def as_text(value: Any) -> str:
             return ",".join(str(item) for item in value)
         case _:
             return str(value)
+
+
+def posted(given: QueryDict, input_type: type) -> dict[str, str]:
+    """What a form sent, one text a field; of several values: separated by commas."""
+    return {name: ",".join(given.getlist(name)) for name in specs(input_type) if name in given}

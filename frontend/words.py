@@ -200,6 +200,28 @@ CONFIDENCE: dict[str, str | Promise] = {
     "calibrated": _("calibrated"),
     "extrapolated": _("extrapolated"),
 }
+KINDS: dict[str, str | Promise] = {
+    "organization": _("organization"),
+    "membership": _("membership"),
+    "invitation": _("invitation"),
+    "serviceaccount": _("service account"),
+    "apikey": _("API key"),
+    "pricebook": _("price book"),
+    "discount": _("discount"),
+    "negotiatedprice": _("negotiated price"),
+    "commitment": _("commitment"),
+    "privateinstancetype": _("private instance type"),
+    "pricebookfile": _("price book file"),
+    "exchangerate": _("exchange rate"),
+}
+STATES: dict[str, str | Promise] = {
+    "open": _("open"),
+    "accepted": _("accepted"),
+    "revoked": _("revoked"),
+    "expired": _("expired"),
+    "active": _("active"),
+}
+UNKNOWN = _("unknown")
 
 
 QUOTE_CATEGORIES: dict[str, str | Promise] = {
@@ -268,6 +290,16 @@ def rejection(code: str) -> str:
 
 def group(code: str) -> str:
     return str(GROUPS.get(code, plain(code).capitalize()))
+
+
+def kind(model: str) -> str:
+    """What a row of that model is."""
+    return str(KINDS.get(model, model))
+
+
+def state(code: str) -> str:
+    """What has become of an invitation or a key."""
+    return str(STATES.get(code, code))
 
 
 def choice(code: str) -> str:

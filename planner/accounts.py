@@ -17,10 +17,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     """Accounts of people; a service account has neither password nor address and can't sign in."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return bool(settings.ACCOUNT_SIGNUP_ENABLED)
-
-    def get_client_ip(self, request: HttpRequest) -> str:
-        return super().get_client_ip(request) or "unknown"
+        """Where signing up is closed, who came by an invitation's link may still."""
+        return bool(settings.ACCOUNT_SIGNUP_ENABLED) or "invitation" in request.session
 
 
 class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]

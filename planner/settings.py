@@ -258,8 +258,10 @@ LOGGING = configure_logs(
 )
 
 REST_FRAMEWORK = {
-    # Nobody logs in to the API yet, so a browser's session never acts through it.
-    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "planner.api.auth.KeyAuthentication",
+        "planner.api.auth.PageSessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_PARSER_CLASSES": ["planner.api.negotiation.JsonBodyParser"],
     "DEFAULT_RENDERER_CLASSES": ["planner.api.negotiation.ApiJsonRenderer"],
@@ -288,6 +290,8 @@ SPECTACULAR_SETTINGS = {
         {"name": "plans", "description": "The two questions, answered at once."},
         {"name": "catalog", "description": "What the planner knows, with source and date."},
         {"name": "runs", "description": "Jobs that take longer than a request may."},
+        {"name": "organizations", "description": "Who works together: members, invitations, keys, the audit log."},
+        {"name": "price books", "description": "What an organization pays; its plans use the book that is in use."},
     ],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["planner.api.schema.add_components"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from django import template
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -19,6 +21,10 @@ def organization_tabs(scope: Scope) -> list[tuple[str, str, str]]:
         ("organization", _("Overview"), "planner.view_organization"),
         ("scenarios", _("Scenarios"), "planner.view_scenario"),
         ("quotes", _("Quotes"), "planner.view_quote"),
+        ("members", _("Members"), "planner.view_members"),
+        ("price-books", _("Price books"), "planner.view_price_book"),
+        ("keys", _("API keys"), "planner.view_keys"),
+        ("audit", _("Audit log"), "planner.view_audit"),
     ]
     return [
         (key, label, reverse(key, args=[scope.organization.slug]))
@@ -31,3 +37,15 @@ def organization_tabs(scope: Scope) -> list[tuple[str, str, str]]:
 def choice_words(code: str) -> str:
     """A code of a choice in words."""
     return words.choice(code)
+
+
+@register.filter
+def state_words(code: str) -> str:
+    """What has become of an invitation or a key."""
+    return words.state(code)
+
+
+@register.filter
+def amount(value: Decimal) -> str:
+    """A decimal without zeros at its end."""
+    return f"{value.normalize():f}"

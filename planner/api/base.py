@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from django.urls import resolve
 from django.utils import translation
@@ -11,9 +13,10 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from planner.api.exceptions import NoSuchPath
+from planner.api.exceptions import KeyConflict, NoSuchPath
 from planner.api.throttles import ClientThrottle
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.services.idempotency import KEY_FIELD, KeyReused, create_once
 
 
 class ApiView(APIView):
@@ -22,6 +25,10 @@ class ApiView(APIView):
     query_parameters: tuple[str, ...] = ()
     """The names a request may carry after the ``?``: any other is refused, for a typing slip in a filter must not
     silently widen the answer."""
+
+    def allowed_parameters(self, request: Request) -> tuple[str, ...]:
+        """What this request may carry after the ``?``."""
+        return self.query_parameters
 
     def get_throttles(self) -> list[BaseThrottle]:
         """The request's throttles, the same objects at each call: they remember what they counted."""
@@ -33,9 +40,10 @@ class ApiView(APIView):
         # Programs read these answers: they don't change with Accept-Language.
         translation.activate("en")
         super().initial(request, *args, **kwargs)
-        unknown = [name for name in request.query_params if name not in self.query_parameters]
+        known = self.allowed_parameters(request)
+        unknown = [name for name in request.query_params if name not in known]
         if unknown:
-            allowed = ", ".join(self.query_parameters) or "no query parameters"
+            allowed = ", ".join(known) or "no query parameters"
             raise InvalidQuestion(
                 [
                     FieldError(
@@ -48,6 +56,24 @@ class ApiView(APIView):
                     for name in unknown
                 ]
             )
+
+    def body(self) -> bytes:
+        """The request's bytes; an empty body never reaches the parser."""
+        return self.request.data if isinstance(self.request.data, bytes) else b""
+
+    def once(self, space: str, make: Callable[[], UUID], asked: Mapping[str, Any]) -> UUID:
+        """The public name of what ``make`` made: now, or at the first request with this ``Idempotency-Key``.
+
+        Keys of different ``space`` never meet.
+        """
+        key = self.request.headers.get(KEY_FIELD)
+        if key is None:
+            return make()
+        try:
+            uuid, _ = create_once(scope=space, key=key, request=asked, create=make)
+        except KeyReused as error:
+            raise KeyConflict(key) from error
+        return uuid
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         response = super().finalize_response(request, response, *args, **kwargs)

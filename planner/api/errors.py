@@ -12,9 +12,21 @@ from drf_standardized_errors.handler import ExceptionHandler
 from rest_framework import exceptions
 
 from catalog.selectors import CatalogNotLoaded
-from planner.api.exceptions import KeyConflict, NoSuchPath, Rejected, TooLarge, Unavailable
+from planner.api.exceptions import (
+    Contradiction,
+    KeyConflict,
+    NoSuchPath,
+    NotAllowed,
+    NotThere,
+    Outdated,
+    Rejected,
+    TooLarge,
+    Unavailable,
+)
 from planner.engine.errors import InvalidQuestion
+from planner.selectors.scope import Forbidden, NotFound
 from planner.services.error_envelope import envelope, error_entry
+from planner.services.tenancy import Conflict
 
 
 class ApiExceptionHandler(ExceptionHandler):
@@ -28,6 +40,12 @@ class ApiExceptionHandler(ExceptionHandler):
                 return TooLarge()
             case SuspiciousOperation() | UnreadablePostError():
                 return exceptions.ParseError(str(exc) or None)
+            case NotFound():
+                return NotThere(str(exc))
+            case Forbidden():
+                return NotAllowed(exc.needed)
+            case Conflict():
+                return Contradiction(exc.code, exc.message, exc.allowed)
             case CatalogNotLoaded():
                 return Unavailable(str(exc))
             case OperationalError():
@@ -52,7 +70,7 @@ class ApiExceptionFormatter(ExceptionFormatter):
     def _value_and_allowed(self) -> tuple[object, str | None]:
         request, view = self.context["request"], self.context["view"]
         match self.exc:
-            case TooLarge() | NoSuchPath() | KeyConflict():
+            case TooLarge() | NoSuchPath() | KeyConflict() | NotAllowed() | Contradiction() | Outdated():
                 return self.exc.value, self.exc.allowed
             case exceptions.MethodNotAllowed():
                 return request and request.method, ", ".join(view.allowed_methods)

@@ -60,3 +60,40 @@ class Unavailable(exceptions.APIException):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     default_code = "unavailable"
     default_detail = "The service can't answer now."
+
+
+class NotThere(exceptions.NotFound):
+    """404: there is no such row, or none that the caller may know of."""
+
+
+class NotAllowed(exceptions.PermissionDenied):
+    """403: a member, but role or key do not reach that far."""
+
+    def __init__(self, needed: str) -> None:
+        super().__init__(f"Needs {needed}.")
+        self.value = None
+        self.allowed = needed
+
+
+class Contradiction(exceptions.APIException):
+    """409: what is asked contradicts how things stand."""
+
+    status_code = status.HTTP_409_CONFLICT
+
+    def __init__(self, code: str, message: str, allowed: str) -> None:
+        super().__init__(message, code)
+        self.value = None
+        self.allowed = allowed or None
+
+
+class Outdated(exceptions.APIException):
+    """412: the row has changed since it was read."""
+
+    status_code = status.HTTP_412_PRECONDITION_FAILED
+    default_code = "outdated"
+    default_detail = "It has changed since it was read."
+
+    def __init__(self, given: str, current: str) -> None:
+        super().__init__()
+        self.value = given
+        self.allowed = current

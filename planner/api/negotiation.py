@@ -13,6 +13,7 @@ from rest_framework.utils.mediatypes import _MediaType
 from planner.api.exceptions import TooLarge
 from planner.services.json_input import MAX_BODY_BYTES
 from planner.services.plan_json import encode
+from planner.services.price_book_files import MOST_BYTES
 
 _DRAIN_CHUNK_BYTES = 2**16
 _DRAIN_LIMIT_BYTES = 64 * 2**20
@@ -35,6 +36,20 @@ class JsonBodyParser(BaseParser):
         body: bytes = stream.read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
             raise TooLarge(_drain(stream, len(body)))
+        return body
+
+
+class FileParser(BaseParser):
+    """A file's bytes, bounded; the service looks at what they are."""
+
+    media_type = "application/octet-stream"
+
+    def parse(  # type: ignore[override]  # a view may get bytes: the framework only hands them on
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        body: bytes = stream.read(MOST_BYTES + 1)
+        if len(body) > MOST_BYTES:
+            raise TooLarge(_drain(stream, len(body)), MOST_BYTES)
         return body
 
 

@@ -10,8 +10,11 @@ from planner.api.components import ref
 
 _ERROR_WORDS = {
     400: "What is wrong, field by field.",
-    404: "There is no such thing.",
+    401: "Nobody is signed in, or the key is not good.",
+    403: "Role or key do not reach that far; `allowed` says what would.",
+    404: "There is no such thing, or none that you may know of.",
     409: "It contradicts what was done before.",
+    412: "It has changed since it was read.",
     413: "The body is too long.",
     415: "The body is not `application/json` in UTF-8.",
     422: "It can't be done as things stand.",
@@ -33,7 +36,7 @@ def response_header(
 
 
 RATE_HEADERS = [
-    response_header("RateLimit-Limit", "Calls allowed in a window from one address."),
+    response_header("RateLimit-Limit", "Calls allowed in a window: of one key, person or address."),
     response_header("RateLimit-Remaining", "Calls left in the window."),
     response_header("RateLimit-Reset", "Seconds until the oldest call leaves the window."),
     response_header("Retry-After", "Seconds to wait.", OpenApiTypes.INT, 429),

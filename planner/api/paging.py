@@ -19,7 +19,7 @@ DEFAULT_LIMIT = 50
 class ListKeyPagination(CursorPagination):
     """Rows in the order of their unique ``list_key``."""
 
-    ordering = "list_key"
+    ordering: str | tuple[str, ...] = "list_key"
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.page_size = limit
@@ -30,10 +30,10 @@ class ListKeyPagination(CursorPagination):
         try:
             cursor: Cursor | None = super().decode_cursor(request)
         except NotFound:
-            raise InvalidQuestion([_bad_cursor(given)]) from None
+            raise InvalidQuestion([bad_cursor(given)]) from None
         # What decodes to no position would be the first page: a damaged cursor must not start over in silence.
         if cursor is not None and (cursor.position is None or "\x00" in str(cursor.position)):
-            raise InvalidQuestion([_bad_cursor(given)])
+            raise InvalidQuestion([bad_cursor(given)])
         return cursor
 
     def links(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class ListKeyPagination(CursorPagination):
         return {"next": self.get_next_link(), "previous": self.get_previous_link()}
 
 
-def _bad_cursor(given: str) -> FieldError:
+def bad_cursor(given: str) -> FieldError:
     return FieldError(
         field="cursor", value=given, message="Not a cursor.", allowed="the cursor of a page's next or previous"
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from planner.api.auth import prices_scope
 from planner.api.base import ApiView
 from planner.api.components import ref
 from planner.api.openapi import RATE_HEADERS, answer, error_responses
+from planner.api.tenant import ORGANIZATION, PRIVATE
 from planner.api.throttles import PlanThrottle
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
@@ -49,9 +50,9 @@ class InferencePlanView(ApiView):
         operation_id="plan_inference",
         summary="Plan inference",
         tags=["plans"],
-        parameters=RATE_HEADERS,
+        parameters=[ORGANIZATION, *RATE_HEADERS],
         request={"application/json": ref(InferenceQuestion)},
-        responses={200: answer(InferencePlan, _PLAN), **error_responses(400, 413, 415)},
+        responses={200: answer(InferencePlan, _PLAN), **error_responses(400, 401, 403, 404, 413, 415)},
         examples=[OpenApiExample("A chat service", value=INFERENCE_EXAMPLE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
@@ -59,6 +60,8 @@ class InferencePlanView(ApiView):
 
         Traffic is stated in exactly one way: `requests_per_second`, or `users` with `requests_per_user_per_day`, or
         `concurrency`. The model is a catalog name or Hugging Face id in `model`, or a `config`.
+
+        With a key (scope `plans`), or the organization named in the header, its price book in use is planned with.
         """
         return _answer(request, InferenceQuestion, planning.plan_inference)
 
@@ -72,9 +75,9 @@ class TrainingPlanView(ApiView):
         operation_id="plan_training",
         summary="Plan training",
         tags=["plans"],
-        parameters=RATE_HEADERS,
+        parameters=[ORGANIZATION, *RATE_HEADERS],
         request={"application/json": ref(TrainingQuestion)},
-        responses={200: answer(TrainingPlan, _PLAN), **error_responses(400, 413, 415)},
+        responses={200: answer(TrainingPlan, _PLAN), **error_responses(400, 401, 403, 404, 413, 415)},
         examples=[OpenApiExample("Continued pre-training", value=TRAINING_EXAMPLE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
@@ -85,8 +88,10 @@ class TrainingPlanView(ApiView):
 def _answer(
     request: Request,
     question_type: type,
-    plan: Callable[[dict[str, Any]], InferencePlan | TrainingPlan],
+    plan: Callable[..., InferencePlan | TrainingPlan],
 ) -> Response:
+    scope = prices_scope(request)
     # An empty body never reaches the parser: the framework makes an empty object of it.
     body = request.data if isinstance(request.data, bytes) else b""
-    return Response(plan_to_json(plan(read_question(question_type, body))))
+    answer = plan(read_question(question_type, body), scope=scope)
+    return Response(plan_to_json(answer), headers=PRIVATE if scope is not None else None)

@@ -19,6 +19,7 @@ from planner.engine.field_spec import FieldSpec, allowed_range, specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.services import organization_inputs, price_book_inputs
 
 _QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
 _UNKNOWN_AS_NULL: dict[tuple[type, str], str] = {(Confidence, "high"): "Null: no measured case bounds it."}
@@ -34,12 +35,30 @@ _PLAIN: dict[Any, Schema] = {
 }
 
 
+BODIES: tuple[type, ...] = (
+    price_book_inputs.PriceBookInput,
+    price_book_inputs.DiscountInput,
+    price_book_inputs.NegotiatedPriceInput,
+    price_book_inputs.CommitmentInput,
+    price_book_inputs.PrivateInstanceTypeInput,
+    price_book_inputs.ExchangeRateInput,
+    organization_inputs.OrganizationInput,
+    organization_inputs.RoleInput,
+    organization_inputs.InvitationInput,
+    organization_inputs.TokenInput,
+    organization_inputs.KeyInput,
+)
+"""What rows are written with."""
+
+
 def add_components(result: Schema, **_: Any) -> Schema:
     """A drf-spectacular hook: puts the components that the views refer to into the document."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(ERROR_COMPONENTS | RUN_REQUEST_COMPONENTS | PRESET_COMPONENTS)
     for question in (InferenceQuestion, TrainingQuestion, SimulationQuestion, TrafficQuestion):
         schemas[question.__name__] = question_schema(question)
+    for body in BODIES:
+        schemas[body.__name__] = question_schema(body)
     for plan in (InferencePlan, TrainingPlan):
         schemas.update(answer_schemas(plan))
     result["components"]["schemas"] = dict(sorted(schemas.items()))
@@ -47,18 +66,21 @@ def add_components(result: Schema, **_: Any) -> Schema:
 
 
 def question_schema(question_type: type) -> Schema:
-    """The object a plan is asked with: one member a field; null is the same as leaving it out."""
+    """What a plan is asked with, or a row written with: one member a field; null is the same as leaving it out."""
+    known = specs(question_type)
+    required = [name for name, (spec, _) in known.items() if spec.required]
     return {
         "type": "object",
         "description": inspect.getdoc(question_type) or "",
         "additionalProperties": False,
-        "properties": {name: field_schema(spec, default) for name, (spec, default) in specs(question_type).items()},
+        **({"required": required} if required else {}),
+        "properties": {name: field_schema(spec, default) for name, (spec, default) in known.items()},
     }
 
 
 def field_schema(spec: FieldSpec, default: Any) -> Schema:
     """One field of a question."""
-    schema: Schema = {"title": spec.label, "description": spec.help, "nullable": True}
+    schema: Schema = {"title": spec.label, "description": spec.help, "nullable": not spec.required}
     if spec.unit:
         schema["description"] = f"{spec.help} Unit: {spec.unit}."
         schema["x-unit"] = spec.unit

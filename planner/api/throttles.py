@@ -1,4 +1,4 @@
-"""How often one client may call: by address, stated in ``RateLimit-*`` headers on every answer."""
+"""How often one client may call: by key, person or address, stated in ``RateLimit-*`` headers on every answer."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
+from planner.api.auth import caller
+
 # One household or office usually holds a whole /64, so the single IPv6 address says little.
 _IPV6_CLIENT_PREFIX = 64
 
 
 class ClientThrottle(SimpleRateThrottle):
-    """A sliding window of calls from one address; the scope names the rate in the settings."""
+    """A sliding window of calls of one caller; the scope names the rate in the settings."""
 
     num_requests: int | None
     duration: int | None
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        return self.cache_format % {"scope": self.scope, "ident": client_network(self.get_ident(request))}
+        ident = caller(request) or client_network(self.get_ident(request))
+        return self.cache_format % {"scope": self.scope, "ident": ident}
 
     def wait(self) -> int | None:
         """Whole seconds until the oldest call leaves the window: a client that waits this long gets through."""
@@ -30,7 +33,7 @@ class ClientThrottle(SimpleRateThrottle):
         return max(1, math.ceil(history[-1] + self.duration - self.timer()))
 
     def described(self) -> str:
-        return f"{self.num_requests} calls in {self.duration} s from one address"
+        return f"{self.num_requests} calls in {self.duration} s of one caller"
 
     def headers(self) -> dict[str, str]:
         """``RateLimit-Limit``, ``-Remaining`` and ``-Reset`` (seconds until the next call leaves the window)."""

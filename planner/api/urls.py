@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 from django.views.generic import RedirectView
 
-from planner.api import catalog_views
+from planner.api import catalog_views, tenant_urls
 from planner.api.base import NotFoundView
 from planner.api.documents import DocsView, SchemaView
 from planner.api.plan_views import InferencePlanView, TrainingPlanView
@@ -29,6 +29,7 @@ urlpatterns = [
     path("v1/runs/", RunsView.as_view(), name="runs"),
     path("v1/runs/<uuid:run_id>/", RunView.as_view(), name="run"),
     path("v1/runs/<uuid:run_id>/cancel/", RunCancelView.as_view(), name="run-cancel"),
+    *tenant_urls.urlpatterns,
     # Last: whatever is left below /api/ answers 404 in the API's own envelope.
     re_path(r"", NotFoundView.as_view(), name="not-found"),
 ]

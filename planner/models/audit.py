@@ -45,7 +45,7 @@ class AuditEntryManager(LogEntryManager):  # type: ignore[misc]  # auditlog has 
         is_organization = isinstance(instance, Organization)
         values.setdefault("organization_id", instance.pk if is_organization else vars(instance)["organization_id"])
         values.setdefault("actor", who.user)
-        values.setdefault("actor_email", getattr(who.user, "email", "") or None)
+        values.setdefault("actor_email", _known_as(who.user))
         values.setdefault("remote_addr", who.address)
         values.setdefault("additional_data", {"note": who.note} if who.note else None)
         entry: AuditEntry | None = super().log_create(instance, force_log, **values)
@@ -63,3 +63,8 @@ class AuditEntry(AbstractLogEntry):  # type: ignore[misc]
         abstract = False
         ordering = ["-timestamp", "-id"]
         indexes = [models.Index(fields=["organization", "-timestamp"], name="audit_organization_time")]
+
+
+def _known_as(user: models.Model | None) -> str | None:
+    """What remains readable of an author who is deleted: an address, or a service account's name."""
+    return getattr(user, "email", "") or getattr(user, "first_name", "") or None

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
+from django.db import models
 from django.db.models import Q, QuerySet
 
 from planner.models import ApiKey, Membership, Organization, Role, TenantRow, User
@@ -56,6 +57,13 @@ class Scope:
         """
         found = self.rows(model).filter(uuid=uuid)
         row = (found.select_for_update() if lock else found).first()
+        if row is None:
+            raise NotFound(f"No such {model._meta.verbose_name}.")
+        return row
+
+    def get_in(self, model: type[Row], uuid: UUID, **parent: models.Model) -> Row:
+        """The organization's row of that public name below ``parent``; raises ``NotFound``."""
+        row = self.rows(model).filter(uuid=uuid, **parent).first()
         if row is None:
             raise NotFound(f"No such {model._meta.verbose_name}.")
         return row

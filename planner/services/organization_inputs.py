@@ -34,6 +34,13 @@ class InvitationInput(RoleInput):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenInput:
+    """The secret of an invitation's link."""
+
+    token: str = text("Token", "The last part of the link.", required=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyInput:
     """An API key."""
 

@@ -42,7 +42,7 @@ def test_one_call_too_many_is_429_until_the_oldest_leaves_the_window(post: Post,
     assert refused.headers["RateLimit-Remaining"] == "0"
     (error,) = refused.json()["errors"]
     assert (refused.json()["type"], error["code"]) == ("client_error", "throttled")
-    assert error["allowed"] == "3 calls in 60 s from one address"
+    assert error["allowed"] == "3 calls in 60 s of one caller"
     clock[0] += 30
     assert post("inference", INFERENCE).status_code == 200
 
