@@ -190,9 +190,10 @@ ACCOUNT_RATE_LIMITS = {
     "reset_password": env.str("RESET_RATE", default="20/m/ip,5/m/key"),
 }
 # Mail goes to the log until EMAIL_URL names a server; only with one can an address be verified.
-globals().update(env.email_url("EMAIL_URL", default="consolemail://"))
-DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="Takar <takar@localhost>")
-ACCOUNT_EMAIL_VERIFICATION = "mandatory" if env.str("EMAIL_URL", default="") else "optional"
+EMAIL_URL = env.str("EMAIL_URL", default="")
+globals().update(env.email_url_config(EMAIL_URL or "consolemail://"))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="") or "Takar <takar@localhost>"
+ACCOUNT_EMAIL_VERIFICATION = "mandatory" if EMAIL_URL else "optional"
 MFA_ADAPTER = "planner.accounts.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True

@@ -68,8 +68,7 @@ def change_price_book(*, scope: Scope, book: PriceBook, values: PriceBookInput) 
     scope.require("planner.change_price_book")
     lock(scope.organization)
     book = scope.get(PriceBook, book.uuid, lock=True)
-    for name, value in _book_columns(scope, values, book).items():
-        setattr(book, name, value)
+    _set_changed(book, _book_columns(scope, values, book))
     book.version += 1
     book.save()
     return book
@@ -120,8 +119,7 @@ def change_entry(*, scope: Scope, entry: PriceBookRow, values: EntryInput) -> Pr
     entry = scope.get(model, entry.uuid, lock=True)
     columns = _entry_columns(scope, entry.price_book, values, check)
     _refuse_twin(scope, model, columns, entry)
-    for name, value in columns.items():
-        setattr(entry, name, value)
+    _set_changed(entry, columns)
     entry.save()
     _touch(entry.price_book)
     return entry
@@ -221,6 +219,13 @@ def _refuse_twin(scope: Scope, model: type[PriceBookRow], columns: dict[str, Any
         raise InvalidQuestion(
             [FieldError(field="name", value=columns["name"], message="There is one of this name at this place.")]
         )
+
+
+def _set_changed(row: PriceBook | PriceBookRow, columns: dict[str, Any]) -> None:
+    """Set what differs: 10 for 10.0000 is no change to log."""
+    for name, value in columns.items():
+        if getattr(row, name) != value:
+            setattr(row, name, value)
 
 
 def _is_currency(code: str) -> bool:

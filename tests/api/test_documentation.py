@@ -11,6 +11,7 @@ from django.conf import settings
 
 from planner.api.documents import openapi_document
 from planner.api.paging import DEFAULT_LIMIT, LIMIT
+from planner.api.price_book_entry_views import KINDS
 from planner.api.throttles import PlanThrottle, ReadThrottle, RunThrottle
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.idempotency import KEPT_FOR, KEY_LENGTH
@@ -19,6 +20,8 @@ from tests.api.conftest import Post
 from tests.api.field_tables import PAGE, with_tables
 
 TEXT = PAGE.read_text(encoding="utf-8")
+TENANTS = (PAGE.parent / "accounts.md").read_text(encoding="utf-8")
+KIND = re.compile("|".join(kind.slug for kind in KINDS))
 
 
 def test_the_tables_of_fields_are_those_of_the_questions() -> None:
@@ -26,11 +29,10 @@ def test_the_tables_of_fields_are_those_of_the_questions() -> None:
 
 
 def test_every_address_is_listed() -> None:
-    listed = {
-        (method, f"/api/v1/{path}") for method, path in re.findall(r"^\| `(GET|POST) (\S+)` \|", TEXT, re.MULTILINE)
-    }
+    rows = re.findall(r"^\| `(GET|POST|PUT|PATCH|DELETE) (\S+)` \|", TEXT + TENANTS, re.MULTILINE)
+    listed = {(method, f"/api/v1/{path}") for method, path in rows}
     documented = {
-        (method.upper(), path.replace("{run_id}", "{id}"))
+        (method.upper(), KIND.sub("{kind}", re.sub(r"\{\w+\}", "{id}", path)))
         for path, operations in openapi_document()["paths"].items()
         for method in operations
     }

@@ -17,8 +17,10 @@ from django.utils.translation import override
 from django.utils.translation.template import templatize
 
 from frontend import presets
+from frontend.account_texts import TEXTS as ACCOUNT_TEXTS
 from frontend.engine_texts import TEXTS
 from frontend.forms import build_form
+from planner.api.schema import BODIES
 from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.models import RunStatus
@@ -76,6 +78,12 @@ def test_the_engines_texts_are_listed(question_type: type) -> None:
         text for spec, _default in specs(question_type).values() for text in (spec.label, spec.unit, spec.help) if text
     }
     assert used - set(TEXTS) == set()
+
+
+@pytest.mark.parametrize("input_type", BODIES)
+def test_the_inputs_texts_are_listed(input_type: type) -> None:
+    used = {text for spec, _ in specs(input_type).values() for text in (spec.label, spec.unit, spec.help) if text}
+    assert used - {*TEXTS, *ACCOUNT_TEXTS} == set()
 
 
 def test_labels_of_use_cases_and_jobs_are_listed() -> None:
