@@ -26,7 +26,8 @@ from tests.isolation.whole_tenant import MARK, Names, api_path, everything, furn
 from tests.planner.organizations import Tenant, tenant_factory
 
 ROW = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
-PUBLIC_TAGS = {"plans", "catalog", "runs"}
+PUBLIC_TAGS = {"plans", "catalog", "runs", "simulations"}
+"""Open to anybody; every other operation is walked."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 OPERATIONS = [
     (path, method.upper(), operation)

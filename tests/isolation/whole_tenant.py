@@ -26,9 +26,12 @@ from planner.models import (
     PriceBook,
     PriceBookFile,
     PrivateInstanceType,
+    Quote,
     Role,
+    Scenario,
     TenantRow,
 )
+from planner.selectors.scenarios import version_of
 from planner.selectors.scope import Scope
 from planner.services.api_keys import create_key
 from planner.services.invitations import invite
@@ -44,8 +47,11 @@ from planner.services.price_book_inputs import (
     PrivateInstanceTypeInput,
 )
 from planner.services.price_books import add_entry, create_price_book, set_exchange_rate
+from planner.services.quotes import create_quote
+from planner.services.scenarios import comment_on, create_link, save_scenario
 from tests.planner.organizations import Tenant, tenant_factory
 
+QUESTION = {"model": "Llama 3.1 8B", "requests_per_second": 5, "accelerators": ["h100-sxm"], "max_options": 2}
 MARK = "Zanzibar"
 """In every text that the organization's rows hold: found in another's answer, something leaked."""
 
@@ -66,6 +72,10 @@ def furnish(tenant: Tenant) -> None:
     book = create_price_book(scope=scope, values=PriceBookInput(name=f"{MARK} book", notes=MARK))
     attach_file(scope=scope, book=book, name=f"{MARK}.txt", content=MARK.encode())
     _add_entries(scope, book)
+    scenario = save_scenario(scope=scope, name=f"{MARK} chat", kind="inference", question=QUESTION, note=MARK)
+    comment_on(scope=scope, scenario=scenario, text=MARK)
+    create_link(scope=scope, scenario=scenario, name=MARK)
+    create_quote(scope=scope, version=version_of(scenario), terms={"title": f"{MARK} quote"})
 
 
 def _add_entries(scope: Scope, book: PriceBook) -> None:
@@ -144,6 +154,8 @@ PAGE_ROWS: dict[str, type[TenantRow]] = {
     "keys/": ApiKey,
     "exchange-rates/": ExchangeRate,
     "price-books/": PriceBook,
+    "scenarios/": Scenario,
+    "quotes/": Quote,
 }
 """Whose row ``<uuid:uuid>`` is, by what stands before it."""
 
@@ -171,6 +183,10 @@ def _value(found: re.Match[str], kind: str, path: str, names: Names) -> str:
             return str(names.rows[ENTRY_KINDS[kind]])
         case "file":
             return str(names.rows[PriceBookFile])
+        case "action":
+            return "rename"
+        case "form":
+            return "pdf"
         case _:
             before = path[: found.start()].split("/")[-2] + "/"
             return str(names.rows[PAGE_ROWS[before]])
