@@ -15,7 +15,7 @@ from frontend import figures, numbers, run_figures
 from frontend.answers.shown import Chart, KeyFigure
 
 INCIDENTS: dict[str, str | Promise] = {
-    "scaled": gettext_lazy("Scaled to %(n)s replicas"),
+    "scaled": gettext_lazy("Replicas wanted: %(n)s"),
     "failed": gettext_lazy("A node failed"),
     "noticed": gettext_lazy("Notice of a spot interruption"),
     "interrupted": gettext_lazy("Spot node taken away"),
@@ -226,6 +226,27 @@ def _distribution(result: Mapping[str, Any]) -> Iterator[Chart]:
             figures.Axis(title=_("Share of requests"), tick=numbers.percent),
         ),
     )
+
+
+def compare(result: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Two runs side by side: what is measured, in this one, in the other."""
+    rows = zip(_compared(result), _compared(other), strict=True)
+    return tuple((label, here, there) for (label, here), (_label, there) in rows)
+
+
+def _compared(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield _("Requests"), numbers.fixed(result["requests"])
+    yield _("Dropped"), numbers.fixed(result["dropped"])
+    yield _("Within the limits"), numbers.percent(result["goodput"]["share"], 1)
+    for name in ("ttft", "tpot"):
+        for at in PERCENTILES:
+            yield f"{name.upper()} {at}", numbers.duration(result[f"{name}_ms"][at])
+    yield _("Cost"), numbers.money(_number(result["cost_usd"]))
+    yield _("GPU hours"), numbers.rounded(result["gpu_hours"])
+    yield _("Replicas"), numbers.fixed(result["replicas"])
+    yield _("Option"), str(result["option"])
+    yield _("Seed"), str(result["settings"]["seed"])
+    yield _("Catalog"), str(result["catalog_version"])
 
 
 def csv_rows(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from frontend import numbers
-from frontend.answers.simulation import csv_rows, present_simulation
+from frontend.answers.simulation import compare, csv_rows, present_simulation
 from frontend.answers.sweep import present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
@@ -57,7 +57,7 @@ def start_sweep(request: HttpRequest) -> HttpResponse:
 def run_page(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Progress, elapsed and estimated time, and the result when it is there; polled by htmx."""
     run = _find(request, uuid)
-    context = _context(run)
+    context = _context(run) | _beside(request, run)
     if request.headers.get("HX-Request") != "true":
         return render(request, "frontend/run.html", context)
     return render(request, "frontend/parts/run.html", context, status=STOP_POLLING if run.is_final else 200)
@@ -140,6 +140,19 @@ def _question_link(given: dict[str, str]) -> str:
     return f"{reverse('plan-inference')}?{canonical_query(given, InferenceQuestion)}"
 
 
+def _beside(request: HttpRequest, run: Run) -> dict[str, Any]:
+    """The other run that the address asks to compare with, where both have a result."""
+    try:
+        other = find_run(uuid=UUID(request.GET.get("with", "")), user=request.user)
+    except ValueError:
+        other = None
+    if other is None or other.kind != SIMULATION or other.pk == run.pk:
+        return {"other": None}
+    here, there = run.result, other.result
+    known = run.kind == SIMULATION and isinstance(here, dict) and isinstance(there, dict)
+    return {"other": other, "compared": compare(here or {}, there or {}) if known else ()}
+
+
 def _simulation_link(run: Run, given: dict[str, str]) -> str:
     """The form this simulation was started from, filled in as it was."""
     scenario, traffic = run.params.get("scenario", {}), run.params.get("traffic", {})
@@ -148,7 +161,7 @@ def _simulation_link(run: Run, given: dict[str, str]) -> str:
         for part, raw in (("fleet", scenario), ("traffic", traffic))
         for name, value in raw.items()
     }
-    extra = urlencode({name: value for name, value in fields.items() if value not in ("", "None")})
+    extra = urlencode({name: value for name, value in fields.items() if value not in ("", "None")} | {"from": run.uuid})
     return f"{reverse('new-simulation')}?{canonical_query(given, InferenceQuestion)}&{extra}"
 
 

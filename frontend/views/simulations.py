@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
@@ -52,7 +53,8 @@ def new_simulation(request: HttpRequest) -> HttpResponse:
             run = _start(request, asked, typed)
         except InvalidQuestion as invalid:
             return _form(request, asked, typed, invalid.errors, status=400)
-        return HttpResponseRedirect(reverse("run", args=[run.uuid]))
+        before = _uuid(request.POST.get("from", ""))
+        return HttpResponseRedirect(reverse("run", args=[run.uuid]) + (f"?with={before}" if before else ""))
     asked = _asked(request.GET)
     return _form(request, asked, _from_plan(asked) | _typed_parts(request.GET), asked.errors)
 
@@ -60,9 +62,17 @@ def new_simulation(request: HttpRequest) -> HttpResponse:
 def _asked(query: QueryDict) -> Asked:
     own = QueryDict(mutable=True)
     for name, values in query.lists():
-        if not name.startswith(tuple(f"{part}-" for part in PARTS)):
+        if name != "from" and not name.startswith(tuple(f"{part}-" for part in PARTS)):
             own.setlist(name, values)
     return read_query(own, KINDS["inference"].question_type)
+
+
+def _uuid(text: str) -> str:
+    """The text where it is the name of a run, else nothing."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return ""
 
 
 def _typed_parts(query: QueryDict) -> dict[str, str]:
@@ -150,6 +160,7 @@ def _form(
         "nav": "",
         "query": query,
         "option": typed.get("fleet-option", ""),
+        "before": _uuid((request.POST if request.method == "POST" else request.GET).get("from", "")),
         "groups": groups,
         "trace_error": _line(faults["trace"]) if "trace" in faults else "",
         "lines": [f"{error.field}: {_line(error)}" for error in errors if error.field not in (*shown, "trace")],

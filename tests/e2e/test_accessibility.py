@@ -18,6 +18,7 @@ PAGES = {
     "offers": "/catalog/offers/?accelerator=h200-sxm",
     "models": "/catalog/models/",
     "terms": "/docs/",
+    "simulation": "/simulations/new/?model=Llama+3.1+70B&requests_per_second=3",
     "accuracy": "/accuracy/",
     "accuracy of memory": "/accuracy/memory/",
     "missing": "/nothing-here",

@@ -120,8 +120,25 @@ def test_a_result_has_its_sentence_charts_and_incidents(client: Client, finished
     assert text.count("data-figure=") == 8
     assert "At most 4 requests waited" in text
     assert "The KV cache is 50 % full at its fullest" in text
-    assert "Scaled to 3 replicas" in text
+    assert "Replicas wanted: 3" in text
     assert "traffic-hours=0.5" in text
+
+
+def test_a_run_started_from_another_is_shown_beside_it(client: Client, catalog: object, finished: Run) -> None:
+    response = post(client, **{"from": str(finished.uuid), "traffic-seed": "9"})
+    later = Run.objects.exclude(pk=finished.pk).get()
+    assert response["Location"] == f"/runs/{later.uuid}/?with={finished.uuid}"
+    assert f'hx-get="/runs/{later.uuid}/?with={finished.uuid}"' in client.get(response["Location"]).content.decode()
+    Run.objects.filter(pk=later.pk).update(status=RunStatus.SUCCEEDED, result={**result(), "requests": 24})
+    text = client.get(response["Location"]).content.decode()
+    assert re.search(r"<th[^>]*>Requests</th><td>24</td><td>12</td>", text)
+
+
+@pytest.mark.parametrize("other", ["x", "00000000-0000-0000-0000-000000000000", ""])
+def test_an_unknown_other_run_is_left_out(client: Client, finished: Run, other: str) -> None:
+    response = client.get(f"/runs/{finished.uuid}/?with={other}")
+    assert response.status_code == 200
+    assert "Beside the run before" not in response.content.decode()
 
 
 def test_the_timeline_comes_as_csv(client: Client, finished: Run) -> None:
