@@ -72,6 +72,16 @@ class Bill:
         np.add.at(hours, self.pool_of_unit, self.paid_s(end_s) / SECONDS_PER_HOUR)
         return hours
 
+    def units_up(self) -> Array:
+        """Units rented now, by pool."""
+        up: Array = np.zeros(int(self.pool_of_unit.max(initial=-1)) + 1)
+        np.add.at(up, self.pool_of_unit, self._up > 0)
+        return up
+
+    def gpus_up(self) -> float:
+        """GPUs rented now."""
+        return float(self.gpus_of_unit[self._up > 0].sum())
+
     def gpu_hours(self, end_s: float) -> float:
         """GPU-hours paid, used or not."""
         return float((self.paid_s(end_s) * self.gpus_of_unit).sum()) / SECONDS_PER_HOUR

@@ -20,9 +20,16 @@ class Distribution:
     """A latency over all finished requests. The mean is exact; quantiles are known to 0.05 %."""
 
     count: int
-    mean_s: float
+    total: int
+    """Sum, in whole ``unit_s``."""
+    unit_s: float
     histogram: Array
     """Counts in logarithmic bins: ``FINE`` a power of two, linear inside."""
+
+    @property
+    def mean_s(self) -> float:
+        """Over all; nan without requests."""
+        return self.total * self.unit_s / self.count if self.count else math.nan
 
     def quantile_s(self, share: float) -> float:
         """The latency that ``share`` of requests stay within; nan without requests."""
@@ -31,7 +38,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timeline:
-    """Counts and states over time, one entry a bin of ``bin_s`` seconds."""
+    """Counts over time, one entry a bin of ``bin_s`` seconds."""
 
     bin_s: float
     arrived: Array
@@ -39,9 +46,19 @@ class Timeline:
     lost: Array
     input_tokens: Array
     output_tokens: Array
-    ttft_s: dict[str, Array]
-    """Quantiles of requests that finished in the bin, to 2 %; nan where none did."""
-    tpot_s: dict[str, Array]
+    ttft: Array
+    """(bins, coarse logarithmic bins): of requests that finished in the bin."""
+    tpot: Array
+
+    @property
+    def ttft_s(self) -> dict[str, Array]:
+        """Quantiles of each bin, to 2 %; nan where nothing finished."""
+        return _quantiles(self.ttft)
+
+    @property
+    def tpot_s(self) -> dict[str, Array]:
+        """Quantiles of each bin, to 2 %; nan where nothing finished."""
+        return _quantiles(self.tpot)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,6 +86,7 @@ class Outcome:
     """Everything a run says about its requests and replicas."""
 
     requests: int
+    first_arrival_s: float
     duration_s: float
     """From the first arrival to the last departure."""
     left: dict[str, int]
@@ -93,6 +111,9 @@ class Outcome:
     """By pool: hours of rented units (nodes), idle ones too."""
     gpu_hours: float
     """Paid for."""
+    units_up: Array
+    """By pool: units still rented at the end."""
+    gpus_up: float
     timeline: Timeline
     samples: Samples
 
@@ -134,6 +155,7 @@ def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
     left = dict(zip(OUTCOMES, counts, strict=True)) | {"unfinished": requests - sum(counts)}
     return Outcome(
         requests=requests,
+        first_arrival_s=float(fleet["first_arrival"]),
         duration_s=end_s - float(fleet["first_arrival"]),
         left=left,
         ttft=_distribution(state, TTFT, fleet["sum_ttft_us"], 1e-6, fleet["with_ttft"]),
@@ -151,14 +173,15 @@ def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
         served=state.replicas["done"].copy(),
         unit_hours=bill.unit_hours(end_s),
         gpu_hours=bill.gpu_hours(end_s),
+        units_up=bill.units_up(),
+        gpus_up=bill.gpus_up(),
         timeline=_timeline(state),
         samples=_samples(state),
     )
 
 
 def _distribution(state: State, row: int, total: int, unit_s: float, count: int) -> Distribution:
-    mean = float(total) * unit_s / int(count) if count else math.nan
-    return Distribution(count=int(count), mean_s=mean, histogram=state.histogram[row].copy())
+    return Distribution(count=int(count), total=int(total), unit_s=unit_s, histogram=state.histogram[row].copy())
 
 
 def _timeline(state: State) -> Timeline:
@@ -172,8 +195,8 @@ def _timeline(state: State) -> Timeline:
         lost=bins["lost"][:used].copy(),
         input_tokens=bins["input_tokens"][:used].copy(),
         output_tokens=bins["output_tokens"][:used].copy(),
-        ttft_s=_quantiles(spread[:, TTFT]),
-        tpot_s=_quantiles(spread[:, TPOT]),
+        ttft=spread[:, TTFT].copy(),
+        tpot=spread[:, TPOT].copy(),
     )
 
 
