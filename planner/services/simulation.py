@@ -21,6 +21,7 @@ from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet, planned_fleet
 from planner.engine.simulate.planned_replica import Lengths, planned_replica
 from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.workload import InferenceQuestion, parse_question
@@ -60,7 +61,74 @@ class Simulation:
     """A run: its report, ready for JSON, and the times of its requests where asked for."""
 
     document: dict[str, Any]
+    outcome: Outcome
     requests: RequestTimes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCluster:
+    """One option of a plan, ready to be simulated as often as wanted."""
+
+    question: InferenceQuestion
+    plan: InferencePlan
+    option: InferenceOption
+
+    def run(
+        self,
+        source: TrafficSource,
+        settings: SimulationQuestion,
+        *,
+        keep_requests: bool = False,
+        told: Told | None = None,
+    ) -> Simulation:
+        """Serve ``source``; raises ``InvalidQuestion`` where settings don't go together."""
+        planned = fleet_of(self.question, self.option, source, settings)
+        control = FleetControl(planned.lives, seed=settings.seed)
+        collector = TimesCollector() if keep_requests else None
+        warm_up()
+        start = time.perf_counter()
+        outcome = simulate(
+            planned.fleet,
+            source.batches(),
+            control=control,
+            hash_ids=source.hash_ids,
+            rows=None if collector is None else collector.take,
+            progress=told,
+        )
+        wall_s = time.perf_counter() - start
+        unit_price = self.option.price.usd_per_node_hour * Decimal(planned.nodes_per_unit)
+        document = report(
+            outcome,
+            wall_s=wall_s,
+            costs=Costs(usd_per_unit_hour=unit_price, unit_hours=float(outcome.unit_hours.sum())),
+            limits_ms={"ttft": self.question.ttft_ms, "tpot": self.question.tpot_ms},
+        )
+        header = {
+            "incidents": incident_report(control.incidents),
+            "option": self.option.id,
+            "replicas": planned.replicas,
+            "settings": asdict(settings),
+            "question": self.plan.question,
+            "catalog_version": self.plan.catalog_version,
+            "engine_version": self.plan.engine_version,
+            "notes": [*source.notes, *_fleet_notes(self.option, planned)],
+        }
+        return Simulation(
+            document=document | header,
+            outcome=outcome,
+            requests=None if collector is None else collector.times(),
+        )
+
+
+def planned_cluster(raw_plan: Mapping[str, Any], option: str = "") -> PlannedCluster:
+    """Plan ``raw_plan`` and choose one of its options (its id or place; the first where empty).
+
+    Raises ``InvalidQuestion`` where the question is wrong, nothing fits, or there is no such option.
+    """
+    plan = plan_inference(raw_plan)
+    return PlannedCluster(
+        question=parse_question(InferenceQuestion, raw_plan), plan=plan, option=chosen_option(plan, option)
+    )
 
 
 def simulate_plan(
@@ -71,45 +139,9 @@ def simulate_plan(
     keep_requests: bool = False,
     told: Told | None = None,
 ) -> Simulation:
-    """Plan ``raw_plan``, take the chosen option's cluster, and serve ``source`` with it.
-
-    Raises ``InvalidQuestion`` where the question is wrong, nothing fits, or there is no such option.
-    """
-    question = parse_question(InferenceQuestion, raw_plan)
-    plan = plan_inference(raw_plan)
-    option = chosen_option(plan, settings.option)
-    planned = fleet_of(question, option, source, settings)
-    control = FleetControl(planned.lives, seed=settings.seed)
-    collector = TimesCollector() if keep_requests else None
-    warm_up()
-    start = time.perf_counter()
-    outcome = simulate(
-        planned.fleet,
-        source.batches(),
-        control=control,
-        hash_ids=source.hash_ids,
-        rows=None if collector is None else collector.take,
-        progress=told,
-    )
-    wall_s = time.perf_counter() - start
-    unit_price = option.price.usd_per_node_hour * Decimal(planned.nodes_per_unit)
-    document = report(
-        outcome,
-        wall_s=wall_s,
-        costs=Costs(usd_per_unit_hour=unit_price, unit_hours=float(outcome.unit_hours.sum())),
-        limits_ms={"ttft": question.ttft_ms, "tpot": question.tpot_ms},
-    )
-    header = {
-        "incidents": incident_report(control.incidents),
-        "option": option.id,
-        "replicas": planned.replicas,
-        "settings": asdict(settings),
-        "question": plan.question,
-        "catalog_version": plan.catalog_version,
-        "engine_version": plan.engine_version,
-        "notes": [*source.notes, *_fleet_notes(option, planned)],
-    }
-    return Simulation(document=document | header, requests=None if collector is None else collector.times())
+    """Plan ``raw_plan``, take the chosen option's cluster, and serve ``source`` with it."""
+    cluster = planned_cluster(raw_plan, settings.option)
+    return cluster.run(source, settings, keep_requests=keep_requests, told=told)
 
 
 def chosen_option(plan: InferencePlan, wanted: str) -> InferenceOption:

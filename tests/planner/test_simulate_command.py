@@ -128,6 +128,25 @@ def test_generated_day_on_an_autoscaled_fleet(files: Files, tmp_path: Path) -> N
         assert sum(1 for _ in stream) == result["requests"] + 1
 
 
+def test_the_smallest_fleet_holds_and_one_fewer_does_not(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "generate.json").write_text(json.dumps({"requests_per_second": 60, "hours": 0.1}), encoding="utf-8")
+    run(*files()[1:], "--generate", str(tmp_path / "generate.json"), "--smallest")
+    result = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    found = result["search"]
+    by_size = {point["replicas"]: point for point in found["tried"]}
+    assert result["replicas"] == found["replicas"] > 1
+    assert by_size[found["replicas"]]["met"] is True
+    assert by_size[found["replicas"] - 1]["met"] is False
+    assert by_size[found["replicas"]]["ttft_ms"] <= QUESTION["ttft_ms"]
+    assert by_size[found["replicas"]]["tpot_ms"] <= QUESTION["tpot_ms"]
+
+
+def test_a_smallest_fleet_needs_limits(files: Files) -> None:
+    plan = {name: value for name, value in QUESTION.items() if not name.endswith("_ms")}
+    assert refused(*files(plan=plan), "--smallest")["attr"] == "ttft_ms"
+    assert refused(*files(plan={**QUESTION, "ttft_ms": 1}), "--smallest")["attr"] in ("ttft_ms", "plan")
+
+
 def test_failures_are_reported(files: Files, tmp_path: Path) -> None:
     traffic = {"requests_per_second": 2, "hours": 3}
     settings = {"replicas": 3, "node_failure_hours": 0.5, "repair_s": 600, "max_retries": 100}

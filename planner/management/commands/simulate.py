@@ -17,11 +17,12 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.error_envelope import envelope
+from planner.services.fleet_search import smallest_fleet
 from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.json_input import MAX_BODY_BYTES, read_object, read_question
 from planner.services.plan_json import encode, plain
 from planner.services.request_times import RequestTimes
-from planner.services.simulation import simulate_plan
+from planner.services.simulation import PlannedCluster, planned_cluster
 from planner.services.trace_files import Trace, read_trace
 from planner.services.trace_rows import TraceError
 
@@ -42,6 +43,7 @@ class Command(BaseCommand):
         parser.add_argument("--out", required=True, metavar="OUT.json", help="where the result goes; - prints it")
         parser.add_argument("--requests", metavar="OUT.csv", help="also write one row a request")
         parser.add_argument("--scenario", metavar="FILE.json", help="how to simulate: policy, option, limits ...")
+        parser.add_argument("--smallest", action="store_true", help="search the fewest replicas that hold the limits")
         parser.add_argument("--option", help="which of the plan's options: its id or place (default the first)")
         parser.add_argument("--replicas", type=int, help="instead of the plan's number")
         parser.add_argument("--seed", type=int, help="of everything random")
@@ -52,7 +54,9 @@ class Command(BaseCommand):
             source = _source(trace, options["generate"])
             question = _question(_read(plan, "plan"))
             settings = _settings(options)
-            simulation = simulate_plan(question, source, settings, keep_requests=requests is not None)
+            cluster = planned_cluster(question, settings.option)
+            serve = smallest_fleet if options["smallest"] else PlannedCluster.run
+            simulation = serve(cluster, source, settings, keep_requests=requests is not None)
             document = simulation.document
             _write(Path(out), encode(plain(document), indent=1) + "\n", "out")
             if requests is not None and simulation.requests is not None:
