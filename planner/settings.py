@@ -293,6 +293,8 @@ SPECTACULAR_SETTINGS = {
         {"name": "runs", "description": "Jobs that take longer than a request may."},
         {"name": "organizations", "description": "Who works together: members, invitations, keys, the audit log."},
         {"name": "price books", "description": "What an organization pays; its plans use the book that is in use."},
+        {"name": "scenarios", "description": "Saved plans: versions, comments, links, what changed since."},
+        {"name": "quotes", "description": "Offers in writing: frozen when issued, numbered without gaps, as files."},
     ],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["planner.api.schema.add_components"],

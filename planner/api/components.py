@@ -14,6 +14,10 @@ Schema = dict[str, Any]
 MONEY: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?\d+(\.\d+)?$"}
 
 
+NULL: Schema = {"nullable": True, "enum": [None]}
+"""Null beside a component: `nullable` next to a `$ref` would have no effect."""
+
+
 def ref(component: str | type) -> Schema:
     name = component if isinstance(component, str) else component.__name__
     return {"$ref": f"#/components/schemas/{name}"}

@@ -7,19 +7,22 @@ import ast
 import dataclasses
 import inspect
 import textwrap
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from planner.api.components import ERROR_COMPONENTS, MONEY, PRESET_COMPONENTS, RUN_REQUEST_COMPONENTS, Schema, ref
+from planner.api.components import ERROR_COMPONENTS, MONEY, NULL, PRESET_COMPONENTS, RUN_REQUEST_COMPONENTS, Schema, ref
+from planner.api.typed_schema import input_schemas
+from planner.documents.snapshot import QuoteSnapshot
 from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
 from planner.engine.field_spec import FieldSpec, allowed_range, specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
-from planner.services import organization_inputs, price_book_inputs
+from planner.services import organization_inputs, price_book_inputs, scenario_inputs
+from planner.services.quote_terms import QuoteTerms
 
 _QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
 _UNKNOWN_AS_NULL: dict[tuple[type, str], str] = {(Confidence, "high"): "Null: no measured case bounds it."}
@@ -31,6 +34,7 @@ _PLAIN: dict[Any, Schema] = {
     float: {"type": "number"},
     Decimal: MONEY,
     date: {"type": "string", "format": "date"},
+    datetime: {"type": "string", "format": "date-time"},
     object: {},
 }
 
@@ -50,6 +54,18 @@ BODIES: tuple[type, ...] = (
 )
 """What rows are written with."""
 
+TYPED_BODIES: tuple[type, ...] = (
+    QuoteTerms,
+    scenario_inputs.ScenarioInput,
+    scenario_inputs.VersionInput,
+    scenario_inputs.ScenarioChange,
+    scenario_inputs.CloneInput,
+    scenario_inputs.CommentInput,
+    scenario_inputs.LinkInput,
+    scenario_inputs.QuoteInput,
+    scenario_inputs.TransferInput,
+)
+
 
 def add_components(result: Schema, **_: Any) -> Schema:
     """A drf-spectacular hook: puts the components that the views refer to into the document."""
@@ -59,7 +75,9 @@ def add_components(result: Schema, **_: Any) -> Schema:
         schemas[question.__name__] = question_schema(question)
     for body in BODIES:
         schemas[body.__name__] = question_schema(body)
-    for plan in (InferencePlan, TrainingPlan):
+    for body in TYPED_BODIES:
+        schemas.update(input_schemas(body, _field_words))
+    for plan in (InferencePlan, TrainingPlan, QuoteSnapshot):
         schemas.update(answer_schemas(plan))
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     return result
@@ -157,7 +175,7 @@ def _type_schema(hint: Any, waiting: list[type]) -> Schema:
         case origin if origin in (Union, UnionType):
             (inner,) = (argument for argument in arguments if argument is not NoneType)
             schema = _type_schema(inner, waiting)
-            return {"allOf": [schema], "nullable": True} if "$ref" in schema else {**schema, "nullable": True}
+            return {"anyOf": [schema, NULL]} if "$ref" in schema else {**schema, "nullable": True}
         case _:
             raise TypeError(f"No schema for {hint}")
 

@@ -183,7 +183,9 @@ def operation(
     if code == status.HTTP_201_CREATED:
         parameters = (
             IDEMPOTENCY,
-            response_header("Location", "Where it is.", OpenApiTypes.URI, status.HTTP_201_CREATED),
+            response_header(
+                "Location", "Where it is: a path on this server.", OpenApiTypes.STR, status.HTTP_201_CREATED
+            ),
             *parameters,
         )
         errors = (*errors, 422)

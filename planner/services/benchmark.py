@@ -13,6 +13,7 @@ from django.utils.http import urlencode
 
 from planner.services.figure import Figure
 from planner.services.planning import plan_inference, plan_training
+from planner.services.quote_benchmark import quote_figures
 from planner.services.simulation_benchmark import simulation_figures
 
 INFERENCE_QUESTIONS: tuple[Mapping[str, Any], ...] = (
@@ -62,6 +63,7 @@ def measure() -> Iterator[Figure]:
             target=1000,
         )
     yield from simulation_figures()
+    yield from quote_figures()
 
 
 def _median_ms(call: Callable[[Mapping[str, Any]], object], questions: Sequence[Mapping[str, Any]]) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import types
 import unicodedata
+from collections import abc
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date
@@ -96,6 +97,13 @@ def _value(hint: Any, given: object, path: str, limits: Limits, faults: list[Fie
         return None if given is None else _value(inner, given, path, limits, faults)
     if origin is tuple:
         return _list(get_args(hint)[0], given, path, limits, faults)
+    if origin is abc.Mapping:
+        # An object with a reader of its own.
+        return (
+            dict(given)
+            if isinstance(given, Mapping)
+            else _fault(faults, path, given, "Not a JSON object.", "a JSON object")
+        )
     if origin is Literal:
         if given in get_args(hint):
             return given

@@ -1,0 +1,19 @@
+"""Addresses of scenarios and quotes."""
+
+from django.urls import path, register_converter
+from django.urls.converters import IntConverter
+
+from planner.api import quote_views, scenario_views
+
+
+class VersionConverter(IntConverter):
+    """A version's number."""
+
+    regex = "[1-9][0-9]{0,5}"
+
+
+register_converter(VersionConverter, "version")
+
+urlpatterns = [
+    path(address, view.as_view(), name=name) for address, view, name in (*scenario_views.PATHS, *quote_views.PATHS)
+]

@@ -1,0 +1,298 @@
+"""Quotes: drafted, changed, issued, accepted, revised; as files, and as a procurement system's cart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from planner.api.exceptions import Outdated
+from planner.api.filters import Filter, containing, read_parameters
+from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
+from planner.api.scenario_serializers import CartSerializer, QuoteSerializer, WholeQuoteSerializer
+from planner.api.tenant import (
+    ORGANIZATION,
+    PRIVATE,
+    TenantListView,
+    TenantView,
+    created,
+    needs,
+    no_content,
+    operation,
+)
+from planner.documents.cart import Visit, cxml_cart, flat_cart
+from planner.documents.wording import LANGUAGES
+from planner.engine.field_spec import FieldSpec
+from planner.models import SHOWN_STATUSES, Quote, ScenarioVersion
+from planner.selectors import quotes as read
+from planner.selectors import scenarios as read_scenarios
+from planner.services import quotes
+from planner.services.json_input import read_object
+from planner.services.plan_json import plain
+from planner.services.quote_terms import QuoteTerms
+from planner.services.scenario_inputs import QuoteInput, TransferInput
+from planner.services.tenancy import Conflict
+from planner.services.typed_json import read_json
+
+TAG = "quotes"
+VIEW, CHANGE = "planner.view_quote", "planner.change_quote"
+IF_MATCH = OpenApiParameter(
+    "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The `ETag` read: 412 if it has changed since."
+)
+ETAG = response_header("ETag", "Changes with the quote.", OpenApiTypes.STR, 200)
+LANGUAGE = FieldSpec(kind="choice", choices=LANGUAGES, help="Of the document; the quote's own unless given.")
+_BYTES = {"type": "string", "format": "binary"}
+
+
+def etag(quote: Quote) -> str:
+    """Another one after every change of the row."""
+    return f'"{quote.uuid}.{quote.updated_at.timestamp():.6f}"'
+
+
+def unchanged_since(request: Request, quote: Quote) -> None:
+    """Raise 412 where the caller read another state than there is now."""
+    given = request.headers.get("If-Match")
+    if given is not None and given != "*" and etag(quote) not in [part.strip() for part in given.split(",")]:
+        raise Outdated(given, etag(quote))
+
+
+def whole(quote: Quote) -> Response:
+    return Response(WholeQuoteSerializer(quote).data, headers={"ETag": etag(quote), **PRIVATE})
+
+
+def _with_statuses(values: list[str]) -> Q:
+    kept = Q(pk__in=[])
+    for value in values:
+        kept |= read.with_status(value, timezone.localdate())
+    return kept
+
+
+class QuotesView(TenantListView):
+    """The organization's quotes."""
+
+    title = "quotes"
+    tag = TAG
+    permissions = {"GET": VIEW, "POST": CHANGE}
+    serializer = QuoteSerializer
+    filters = {
+        "search": containing("Text in number or title.", "number", "title"),
+        "status": Filter(
+            spec=FieldSpec(kind="choices", choices=SHOWN_STATUSES, help="Where it is. Several: separated by commas."),
+            keep=_with_statuses,
+        ),
+    }
+
+    def rows(self) -> QuerySet[Quote]:
+        return read.quotes(self.scope).select_related("scenario_version__scenario", "replaces", "superseded_by")
+
+    @operation(
+        CHANGE,
+        id="create_quote",
+        summary="Draft a quote, or issue one",
+        tag=TAG,
+        gives=WholeQuoteSerializer,
+        takes=QuoteInput,
+        code=201,
+        errors=(409,),
+    )
+    def post(self, request: Request) -> Response:
+        """From a saved plan or from nothing; `issue` is all or nothing: 400 names each unknown price, rate or tax."""
+        values = read_json(QuoteInput, read_object(self.body()))
+        version = self._version(values)
+
+        def make() -> UUID:
+            return quotes.create_quote(scope=self.scope, version=version, terms=values.terms, issue=values.issue).uuid
+
+        uuid = self.once_here("quotes", make, plain(asdict(values)))
+        body = WholeQuoteSerializer(read.quote(self.scope, uuid)).data
+        return created(body, reverse("api:quote", args=[uuid]))
+
+    def _version(self, values: QuoteInput) -> ScenarioVersion | None:
+        if values.scenario is None:
+            return None
+        return read_scenarios.version_of(read_scenarios.scenario(self.scope, UUID(values.scenario)), values.version)
+
+
+class QuoteView(TenantView):
+    """One quote."""
+
+    permissions = {"GET": VIEW, "PATCH": CHANGE, "DELETE": CHANGE}
+
+    @operation(
+        VIEW,
+        id="read_quote",
+        summary="Read a quote",
+        tag=TAG,
+        gives=WholeQuoteSerializer,
+        parameters=(ORGANIZATION, ETAG),
+    )
+    def get(self, request: Request, quote_id: UUID) -> Response:
+        """What was entered, what it says, and what stands in the way of issuing it."""
+        return whole(read.quote(self.scope, quote_id))
+
+    @operation(
+        CHANGE,
+        id="change_quote",
+        summary="Change a draft",
+        tag=TAG,
+        gives=WholeQuoteSerializer,
+        takes=QuoteTerms,
+        parameters=(ORGANIZATION, IF_MATCH, ETAG),
+        errors=(409, 412),
+    )
+    def patch(self, request: Request, quote_id: UUID) -> Response:
+        """Each member given takes the place of the old one, whole; those left out stay."""
+        quote = read.quote(self.scope, quote_id)
+        changes: Mapping[str, Any] = read_object(self.body())
+        unchanged_since(request, quote)
+        return whole(quotes.change_quote(scope=self.scope, quote=quote, changes=changes))
+
+    @operation(CHANGE, id="delete_quote", summary="Delete a draft", tag=TAG, code=204, errors=(409,))
+    def delete(self, request: Request, quote_id: UUID) -> Response:
+        """An issued quote stays for good."""
+        quotes.delete_draft(scope=self.scope, quote=read.quote(self.scope, quote_id))
+        return no_content()
+
+
+class QuoteIssueView(TenantView):
+    """The step from draft to offer."""
+
+    permissions = {"POST": CHANGE}
+
+    @operation(CHANGE, id="issue_quote", summary="Issue a draft", tag=TAG, gives=WholeQuoteSerializer, errors=(409,))
+    def post(self, request: Request, quote_id: UUID) -> Response:
+        """Freezes it and gives it the organization's next number of the year; 400 names every unknown price."""
+        return whole(quotes.issue_quote(scope=self.scope, quote=read.quote(self.scope, quote_id)))
+
+
+class QuoteAcceptView(TenantView):
+    """The buyer's yes."""
+
+    permissions = {"POST": CHANGE}
+
+    @operation(
+        CHANGE, id="accept_quote", summary="Mark as accepted", tag=TAG, gives=WholeQuoteSerializer, errors=(409,)
+    )
+    def post(self, request: Request, quote_id: UUID) -> Response:
+        """An issued quote up to its last day."""
+        return whole(quotes.accept_quote(scope=self.scope, quote=read.quote(self.scope, quote_id)))
+
+
+class QuoteReviseView(TenantView):
+    """A quote to take another's place."""
+
+    permissions = {"POST": CHANGE}
+
+    @operation(
+        CHANGE,
+        id="revise_quote",
+        summary="Revise an issued quote",
+        tag=TAG,
+        gives=WholeQuoteSerializer,
+        code=201,
+        errors=(409,),
+    )
+    def post(self, request: Request, quote_id: UUID) -> Response:
+        """A draft with the same terms; when it is issued, the old quote is superseded."""
+        quote = read.quote(self.scope, quote_id)
+
+        def make() -> UUID:
+            return quotes.revise_quote(scope=self.scope, quote=quote).uuid
+
+        uuid = self.once_here(f"revisions:{quote.pk}", make, {})
+        body = WholeQuoteSerializer(read.quote(self.scope, uuid)).data
+        return created(body, reverse("api:quote", args=[uuid]))
+
+
+class QuoteTransferView(TenantView):
+    """A quote handed to a procurement system."""
+
+    permissions = {"POST": VIEW}
+
+    @operation(
+        VIEW,
+        id="transfer_quote",
+        summary="Hand a quote over as a cart",
+        tag=TAG,
+        gives=CartSerializer,
+        takes=TransferInput,
+        errors=(409,),
+    )
+    def post(self, request: Request, quote_id: UUID) -> Response:
+        """Of an issued or accepted quote: flat items, and the same as a cXML 1.2 PunchOutOrderMessage."""
+        quote = read.quote(self.scope, quote_id)
+        values = read_json(TransferInput, read_object(self.body()))
+        if quote.is_draft:
+            raise Conflict("wrong_status", "The quote is a draft.", "an issued quote")
+        snapshot = quotes.transfer_quote(scope=self.scope, quote=quote)
+        body = {
+            "quote": snapshot.number,
+            "currency": snapshot.currency.code,
+            "net": plain(snapshot.net.term),
+            "tax": plain(snapshot.tax_total.term),
+            "total": plain(snapshot.total.term),
+            "items": flat_cart(snapshot),
+            "cxml": cxml_cart(snapshot, Visit(**asdict(values))),
+        }
+        return Response(body, headers=PRIVATE)
+
+
+class _FileView(TenantView):
+    """A quote as a file."""
+
+    permissions = {"GET": VIEW}
+    form: ClassVar[str]
+    query_parameters = ("language",)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        # A file is of its own type, whatever the client would rather have.
+        return super().perform_content_negotiation(request, force=True)
+
+    def get(self, request: Request, quote_id: UUID) -> HttpResponse:
+        quote = read.quote(self.scope, quote_id)
+        language = read_parameters(request.query_params, {"language": LANGUAGE}).get("language", "")
+        content = quotes.export_quote(scope=self.scope, quote=quote, form=self.form, language=language)
+        response = HttpResponse(content, content_type=quotes.FORMATS[self.form])
+        response["Content-Disposition"] = f'attachment; filename="{quotes.file_name(quote, self.form)}"'
+        response["Cache-Control"] = PRIVATE["Cache-Control"]
+        return response
+
+
+def _file_view(form: str) -> type[_FileView]:
+    media_type = quotes.FORMATS[form].partition(";")[0]
+    described = extend_schema(
+        operation_id=f"download_quote_{form}",
+        summary=f"Download a quote as {form.upper()}",
+        description=f"The same quote gives the same bytes; the audit log notes it.\n\n{needs(VIEW)}",
+        tags=[TAG],
+        parameters=[Filter(spec=LANGUAGE, keep=lambda _: Q()).parameter("language"), ORGANIZATION, *RATE_HEADERS],
+        responses={
+            (200, media_type): answer("QuoteSnapshot", "The file.")
+            if form == "json"
+            else OpenApiResponse(response=_BYTES, description="The file."),
+            **error_responses(400, 401, 403, 404),
+        },
+    )
+    view: type[_FileView] = type(f"Quote{form.title()}View", (_FileView,), {"form": form, "__doc__": _FileView.__doc__})
+    return extend_schema_view(get=described)(view)
+
+
+PATHS: tuple[tuple[str, Any, str], ...] = (
+    ("v1/quotes/", QuotesView, "quotes"),
+    ("v1/quotes/<uuid:quote_id>/", QuoteView, "quote"),
+    ("v1/quotes/<uuid:quote_id>/issue/", QuoteIssueView, "quote-issue"),
+    ("v1/quotes/<uuid:quote_id>/accept/", QuoteAcceptView, "quote-accept"),
+    ("v1/quotes/<uuid:quote_id>/revise/", QuoteReviseView, "quote-revise"),
+    ("v1/quotes/<uuid:quote_id>/transfer/", QuoteTransferView, "quote-transfer"),
+    *((f"v1/quotes/<uuid:quote_id>.{form}", _file_view(form), f"quote-{form}") for form in quotes.FORMATS),
+)
