@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.engine.answers import InferenceOption
+from planner.engine.answers import InferenceOption, Layout
 from planner.engine.candidates import Candidates
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_evaluate import evaluate
@@ -41,14 +41,41 @@ def planned_replica(
     lengths: Lengths,
     hash_tokens: int | None,
 ) -> ContinuousReplica:
-    """The replica that ``option`` is made of.
+    """The replica that ``option`` is made of."""
+    return replica_on(
+        _shape_of(option, offer_table(snapshot)),
+        option.layout,
+        option.weight_format,
+        arch,
+        question,
+        settings,
+        profiles,
+        memory_profile,
+        lengths=lengths,
+        hash_tokens=hash_tokens,
+    )
+
+
+def replica_on(
+    shape: Shape,
+    layout: Layout,
+    weight_format: str,
+    arch: ModelArch,
+    question: InferenceQuestion,
+    settings: SimulationQuestion,
+    profiles: ServingProfiles,
+    memory_profile: ServingMemoryProfile,
+    *,
+    lengths: Lengths,
+    hash_tokens: int | None,
+) -> ContinuousReplica:
+    """One replica in a layout on a kind of node, with the plan's own step time and memory.
 
     KV blocks are those of the whole pool (no planning margin). Where layers differ (sliding windows,
     recurrent state), a sequence's share of the pool isn't linear in its length: blocks are then
     counted so that requests of the traffic's mean length fit as often as they do in the engine.
     """
-    shape = _shape_of(option, offer_table(snapshot))
-    candidates = _one_candidate(option)
+    candidates = _one_candidate(layout, weight_format)
     evaluated = evaluate(arch, [shape], candidates, question, profiles, memory_profile)
     tokens = lengths.input_tokens + lengths.output_tokens / 2
     fits = max_concurrency(
@@ -96,15 +123,15 @@ def _shape_of(option: InferenceOption, table: OfferTable) -> Shape:
     return table.shapes[int(table.shape[row])]
 
 
-def _one_candidate(option: InferenceOption) -> Candidates:
+def _one_candidate(layout: Layout, weight_format: str) -> Candidates:
     def column(value: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.array([value], dtype=np.int64)
 
     return Candidates(
         shape=column(0),
-        tensor=column(option.layout.tensor),
-        pipeline=column(option.layout.pipeline),
-        expert=column(option.layout.expert),
+        tensor=column(layout.tensor),
+        pipeline=column(layout.pipeline),
+        expert=column(layout.expert),
         weight_format=column(0),
-        weight_formats=(option.weight_format,),
+        weight_formats=(weight_format,),
     )
