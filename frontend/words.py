@@ -148,6 +148,7 @@ REJECTIONS: dict[str, str | Promise] = {
     "tpot_slo": _("Too slow for the TPOT limit"),
     "replicas": _("Too many replicas"),
     "max_nodes": _("Too many nodes"),
+    "available_nodes": _("Fewer nodes to be had"),
     "budget": _("Over the budget"),
     "weight_format": _("The weight format is not supported there"),
     "invalid_layout": _("The layout is not possible"),
@@ -213,6 +214,16 @@ KINDS: dict[str, str | Promise] = {
     "privateinstancetype": _("private instance type"),
     "pricebookfile": _("price book file"),
     "exchangerate": _("exchange rate"),
+    "scenario": _("scenario"),
+    "scenariocomment": _("comment"),
+    "sharelink": _("link"),
+    "quote": _("quote"),
+}
+FLAGS: dict[str, str | Promise] = {
+    "price_book_discount": _("your discount"),
+    "negotiated_price": _("your price"),
+    "private_capacity": _("your own capacity"),
+    "committed_capacity": _("your commitment"),
 }
 STATES: dict[str, str | Promise] = {
     "open": _("open"),
@@ -290,6 +301,11 @@ def rejection(code: str) -> str:
 
 def group(code: str) -> str:
     return str(GROUPS.get(code, plain(code).capitalize()))
+
+
+def flag(code: str) -> str:
+    """What is special about a price."""
+    return str(FLAGS.get(code, plain(code)))
 
 
 def kind(model: str) -> str:

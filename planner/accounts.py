@@ -12,6 +12,8 @@ from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.http import HttpRequest
 
+from planner.models import User
+
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Accounts of people; a service account has neither password nor address and can't sign in."""
@@ -29,6 +31,11 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
     def decrypt(self, encrypted_text: str) -> str:
         return _ciphers().decrypt(encrypted_text.encode()).decode()
+
+
+def display_name(user: User) -> str:
+    """How pages and messages call a person."""
+    return user.email or user.username
 
 
 def _ciphers() -> MultiFernet:

@@ -183,6 +183,7 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "/"
+ACCOUNT_USER_DISPLAY = "planner.accounts.display_name"
 ACCOUNT_RATE_LIMITS = {
     "login": env.str("LOGIN_RATE", default="30/m/ip"),
     "login_failed": env.str("LOGIN_FAILED_RATE", default="10/m/ip,5/300s/key"),

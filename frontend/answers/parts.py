@@ -28,6 +28,7 @@ from planner.engine.answers import (
     Term,
     TrainingOption,
 )
+from planner.engine.price_book import PRICE_BOOK_FLAGS
 
 PART_COLORS = 7
 """Swatch classes that the style sheet has; figures use the same order."""
@@ -116,9 +117,15 @@ def price_age(price: Price) -> Cell:
     text = ngettext("%(n)s day", "%(n)s days", price.age_days) % {"n": numbers.fixed(price.age_days)}
     note = _("Read on %(date)s: %(source)s") % {"date": price.as_of.isoformat(), "source": price.source}
     if price.flags:
-        note += " · " + ", ".join(words.plain(flag) for flag in price.flags)
+        note += " · " + ", ".join(words.flag(flag) for flag in price.flags)
+    own = [flag for flag in price.flags if flag in PRICE_BOOK_FLAGS]
+    doubtful = price.is_stale or len(own) < len(price.flags)
     return Cell(
-        text=text, sort=str(price.age_days), note=note, badge="old" if price.is_stale or price.flags else "fresh"
+        text=text,
+        sub=words.flag(own[0]) if own else "",
+        sort=str(price.age_days),
+        note=note,
+        badge="old" if doubtful else "fresh",
     )
 
 

@@ -27,6 +27,8 @@ DISCOUNTED: Final = "price_book_discount"
 NEGOTIATED: Final = "negotiated_price"
 PRIVATE: Final = "private_capacity"
 COMMITTED: Final = "committed_capacity"
+PRICE_BOOK_FLAGS: Final = frozenset({DISCOUNTED, NEGOTIATED, PRIVATE, COMMITTED})
+"""Flags that say whose price it is; every other one says what is doubtful about it."""
 CONTRACT_AGE_DAYS: Final = 365
 """A price agreed without an end is taken to be stale after a year."""
 _STEP: Final = Decimal("0.000001")

@@ -73,7 +73,7 @@ class Membership(TenantRow):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user.email or self.user.username}: {self.role}"
+        return f"{self.user.email or self.user.first_name or self.user.username}: {self.role}"
 
 
 @auditlog.register(include_fields=["name"])
