@@ -21,6 +21,7 @@ from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.tenancy import active_scope
 from planner.engine.errors import InvalidQuestion
 from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion, parse_question
@@ -42,7 +43,9 @@ def start_sweep(request: HttpRequest) -> HttpResponse:
     try:
         if asked.errors:
             raise InvalidQuestion(asked.errors)
-        run = create_run(kind=SWEEP, params={"question": typed_question(asked)}, owner=user)
+        run = create_run(
+            kind=SWEEP, params={"question": typed_question(asked)}, owner=user, scope=active_scope(request)
+        )
     except InvalidQuestion as invalid:
         lines = [
             f"{error.field.removeprefix('question.')}: {error_text(error)} {allowed_text(error)}"

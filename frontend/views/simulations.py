@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 from frontend.forms import FormField, allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.tenancy import active_scope
 from frontend.views.guard import needs_catalog
 from frontend.views.runs import SIMULATION, typed_question
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -114,7 +115,7 @@ def _start(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> Any:
     params |= {"scenario": scenario} | ({"trace": _keep(upload)} if upload else {"traffic": traffic})
     try:
         owner = request.user if request.user.is_authenticated else None
-        return create_run(kind=SIMULATION, params=params, owner=owner)
+        return create_run(kind=SIMULATION, params=params, owner=owner, scope=active_scope(request))
     except InvalidQuestion as invalid:
         if upload:
             delete_trace(params["trace"])

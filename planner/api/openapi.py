@@ -10,8 +10,6 @@ from planner.api.components import ref
 
 _ERROR_WORDS = {
     400: "What is wrong, field by field.",
-    401: "Nobody is signed in, or the key is not good.",
-    403: "Role or key do not reach that far; `allowed` says what would.",
     404: "There is no such thing, or none that you may know of.",
     409: "It contradicts what was done before.",
     412: "It has changed since it was read.",
@@ -20,6 +18,8 @@ _ERROR_WORDS = {
     422: "It can't be done as things stand.",
 }
 _ALWAYS = {
+    401: "Nobody is signed in, or the key is not good.",
+    403: "Role or key do not reach that far; `allowed` says what would.",
     405: "The address has no such method; `Allow` lists those it has.",
     406: "Only `application/json` can be answered.",
     429: "Too many calls: `Retry-After` says how many seconds to wait.",
@@ -51,5 +51,5 @@ def answer(component: str | type, words: str) -> OpenApiResponse:
 
 def error_responses(*statuses: int) -> dict[int, OpenApiResponse]:
     """The error answers of an operation: those of ``statuses``, and those that every operation may give."""
-    words = {status: _ERROR_WORDS[status] for status in statuses} | _ALWAYS
+    words = {status: _ERROR_WORDS[status] for status in statuses if status not in _ALWAYS} | _ALWAYS
     return {status: answer("ErrorEnvelope", words[status]) for status in sorted(words)}

@@ -14,10 +14,12 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from planner.api.auth import prices_scope
 from planner.api.base import ApiView
 from planner.api.components import ref
 from planner.api.exceptions import KeyConflict
 from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
+from planner.api.tenant import ORGANIZATION
 from planner.api.throttles import ReadThrottle, RunThrottle
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus
@@ -65,6 +67,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
 
 START_PARAMETERS = [
+    ORGANIZATION,
     OpenApiParameter(
         KEY_FIELD,
         {"type": "string", "minLength": KEY_LENGTH[0], "maxLength": KEY_LENGTH[1], "pattern": "^[ -~]*$"},
@@ -88,7 +91,10 @@ class RunsView(ApiView):
         tags=["runs"],
         parameters=START_PARAMETERS,
         request={"application/json": ref("RunRequest")},
-        responses={202: answer(RunSerializer, "The job, waiting for a worker."), **error_responses(400, 413, 415, 422)},
+        responses={
+            202: answer(RunSerializer, "The job, waiting for a worker."),
+            **error_responses(400, 404, 413, 415, 422),
+        },
     )
     def post(self, request: Request) -> Response:
         """Start a job that takes longer than a request may; poll the address in `Location` until it is final."""
@@ -175,7 +181,7 @@ def _read_run_request(request: Request) -> tuple[str, dict[str, Any]]:
 def _start(*, request: Request, kind: str, params: dict[str, Any]) -> UUID:
     owner = request.user if request.user.is_authenticated else None
     try:
-        return create_run(kind=kind, params=params, owner=owner).uuid
+        return create_run(kind=kind, params=params, owner=owner, scope=prices_scope(request)).uuid
     except InvalidQuestion as invalid:
         raise InvalidQuestion([_in_request(error) for error in invalid.errors]) from invalid
 

@@ -13,6 +13,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from planner.api.auth import prices_scope
 from planner.api.base import ApiView
 from planner.api.components import ref
 from planner.api.exceptions import TooLarge
@@ -43,7 +44,10 @@ class SimulationsView(ApiView):
         tags=["simulations"],
         parameters=START_PARAMETERS,
         request={"application/json": ref("SimulationRequest")},
-        responses={202: answer(RunSerializer, "The job, waiting for a worker."), **error_responses(400, 413, 415, 422)},
+        responses={
+            202: answer(RunSerializer, "The job, waiting for a worker."),
+            **error_responses(400, 404, 413, 415, 422),
+        },
         examples=[OpenApiExample("A day with an autoscaler", value=SIMULATION_EXAMPLE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
@@ -56,7 +60,7 @@ class SimulationsView(ApiView):
 
         def start() -> UUID:
             owner = request.user if request.user.is_authenticated else None
-            return create_run(kind=KIND, params=params, owner=owner).uuid
+            return create_run(kind=KIND, params=params, owner=owner, scope=prices_scope(request)).uuid
 
         return start_once(request, KIND, params, start)
 

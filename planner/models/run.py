@@ -32,6 +32,8 @@ class Run(models.Model):
     uuid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     """The public name; unguessable, so that whoever started a run anonymously can read it."""
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE)
+    organization = models.ForeignKey("planner.Organization", null=True, blank=True, on_delete=models.CASCADE)
+    """Whose prices it plans with; none: list prices."""
     kind = models.CharField(max_length=40)
     params = models.JSONField(default=dict)
     status = models.CharField(max_length=10, choices=RunStatus.choices, default=RunStatus.QUEUED)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import date
 from typing import Any
 
@@ -22,6 +24,8 @@ from planner.engine.training_plan import plan_training as time_training
 from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, TrainingQuestion, parse_question
 from planner.selectors.price_books import snapshot_for
 from planner.selectors.scope import Scope
+
+_PRICES: ContextVar[Scope | None] = ContextVar("prices", default=None)
 
 
 def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today: date | None = None) -> InferencePlan:
@@ -57,7 +61,18 @@ def plan_training(raw: Mapping[str, Any], *, scope: Scope | None = None, today: 
     )
 
 
+@contextmanager
+def prices_of(scope: Scope | None) -> Iterator[None]:
+    """Plans made inside use the scope's prices where none are asked for: of a job, whose kind knows no organization."""
+    token = _PRICES.set(scope)
+    try:
+        yield
+    finally:
+        _PRICES.reset(token)
+
+
 def _snapshot(scope: Scope | None, today: date) -> CatalogSnapshot:
+    scope = scope or _PRICES.get()
     if scope is None:
         return catalog_snapshot()
     scope.require("planner.use_prices")

@@ -11,12 +11,15 @@ from uuid import UUID, uuid4
 
 import structlog
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 
 from planner.engine.errors import InvalidQuestion
 from planner.models import Run, RunStatus
+from planner.selectors.scope import NotFound, Scope, scope_of
+from planner.services.planning import prices_of
 from planner.services.run_kinds import RUN_KINDS
 
 logger = structlog.get_logger(__name__)
@@ -112,7 +115,8 @@ def finish_run(*, run_id: int, lease_token: UUID, status: RunStatus, **fields: A
 
 def _outcome(run: Run, report: RunProgress) -> dict[str, Any]:
     try:
-        result = RUN_KINDS[run.kind].execute(run.params, report)
+        with prices_of(_scope(run)):
+            result = RUN_KINDS[run.kind].execute(run.params, report)
     except RunCancelled:
         return {"status": RunStatus.CANCELLED}
     except (LeaseLost, DatabaseError):
@@ -121,6 +125,9 @@ def _outcome(run: Run, report: RunProgress) -> dict[str, Any]:
     except InvalidQuestion as error:
         faults = [{"attr": fault.field, "code": fault.code, "detail": fault.message} for fault in error.errors]
         return {"status": RunStatus.FAILED, "error": {"code": "invalid", "detail": str(error), "errors": faults}}
+    except NotFound:
+        detail = "Who started this run is no longer in the organization whose prices it was to use."
+        return {"status": RunStatus.FAILED, "error": {"code": "not_a_member", "detail": detail}}
     except Exception:
         logger.exception("run failed", run_id=run.pk, kind=run.kind)
         detail = "An internal error stopped this run; it has been logged."
@@ -132,6 +139,13 @@ def _outcome(run: Run, report: RunProgress) -> dict[str, Any]:
         "result": result,
         "catalog_version": str(result.get("catalog_version", "")),
     }
+
+
+def _scope(run: Run) -> Scope | None:
+    """Whose prices the run plans with; raises ``NotFound`` where its owner has left them."""
+    if run.organization is None:
+        return None
+    return scope_of(user=run.owner or AnonymousUser(), organization=run.organization.uuid)
 
 
 def _held(run_id: int, lease_token: UUID) -> Any:

@@ -17,6 +17,7 @@ from kombu.exceptions import OperationalError
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus, User
+from planner.selectors.scope import Scope
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.stored_traces import delete_trace
 
@@ -28,8 +29,8 @@ RESEND_AFTER = timedelta(seconds=60)
 MOST_RESENT = 500
 
 
-def create_run(*, kind: str, params: Mapping[str, Any], owner: User | None = None) -> Run:
-    """Store a job and announce it to the workers once the transaction is committed.
+def create_run(*, kind: str, params: Mapping[str, Any], owner: User | None = None, scope: Scope | None = None) -> Run:
+    """Store a job and announce it to the workers once the transaction is committed; it plans with the scope's prices.
 
     Raises ``InvalidQuestion`` for an unknown kind or for parameters that can't be run.
     """
@@ -40,7 +41,10 @@ def create_run(*, kind: str, params: Mapping[str, Any], owner: User | None = Non
             [FieldError(field="kind", value=kind, message="Unknown kind.", allowed=known, code="unknown_kind")]
         )
     run_kind.check(params)
-    run = Run.objects.create(kind=kind, params=dict(params), owner=owner)
+    if scope is not None:
+        scope.require("planner.use_prices")
+    organization = scope.organization if scope is not None else None
+    run = Run.objects.create(kind=kind, params=dict(params), owner=owner, organization=organization)
     transaction.on_commit(partial(announce_run, run_id=run.pk))
     return run
 
