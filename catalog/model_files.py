@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -76,7 +77,37 @@ def _index() -> Mapping[str, Mapping[str, Any]]:
 def find_model(name: str) -> ModelArch | None:
     """The architecture a name, alias or Hugging Face id stands for, or None.
 
-    A repack ("-FP8", "-AWQ") or tuning ("-Instruct") of a known model finds that model.
+    A repack ("-FP8", "-AWQ") or tuning ("-Instruct") of a known model finds that model; a repack keeps the
+    format its name states.
     """
     entry = look_up(_index(), name)
-    return arch_from_spec(entry["spec"]) if entry else None
+    return as_published(arch_from_spec(entry["spec"]), name) if entry else None
+
+
+REPACKS = {
+    "awq": "awq_int4",
+    "gptq": "gptq_int4",
+    "w4a16": "gptq_int4",
+    "fp8": "fp8",
+    "w8a8": "int8",
+    "mxfp4": "mxfp4",
+    "nvfp4": "nvfp4",
+    "fp4": "nvfp4",
+    "bnb": "nf4",
+    "bnb4bit": "nf4",
+    "gguf": "gguf_q4_k_m",
+}
+"""What the last words of a checkpoint's name say of its weights."""
+
+
+def as_published(arch: ModelArch, name: str) -> ModelArch:
+    """``arch`` in the weight format that ``name`` states, where it states one and the model's own name doesn't.
+
+    >>> find_model("hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4").native_format
+    'awq_int4'
+    """
+    stated = [REPACKS[word] for word in _words(name) if word in REPACKS]
+    own = {REPACKS[word] for word in _words(arch.hf_id or arch.name) if word in REPACKS}
+    if not stated or stated[-1] in own or stated[0] == arch.native_format:
+        return arch
+    return replace(arch, native_format=stated[0], quantized_modules="")

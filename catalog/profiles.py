@@ -133,6 +133,11 @@ def _profile(row: Mapping[str, Any]) -> ServingMemoryProfile:
     )
 
 
+def _vendors(engine: str) -> tuple[str, ...]:
+    known = load_profile_file("engine_support.json")["engines"].get(engine)
+    return tuple(known["vendors"]) if known else ()
+
+
 @cache
 def serving_profiles() -> ServingProfiles:
     """Speed constants of every serving engine, and how collectives run on every kind of link."""
@@ -147,7 +152,9 @@ def serving_profiles() -> ServingProfiles:
             for level in parsed["levels"]
         },
         collectives=_collective_laws(parsed["collectives"]),
-        engines={name: EngineSettings(**settings) for name, settings in parsed["engines"].items()},
+        engines={
+            name: EngineSettings(**settings, vendors=_vendors(name)) for name, settings in parsed["engines"].items()
+        },
         bands={name: _bands(name, rows) for name, rows in parsed["bands"].items()},
         fitted_on=parsed["fitted_on"],
         as_of=parsed["as_of"],

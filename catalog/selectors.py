@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef
 
 from catalog.importers.accelerators import accelerator_name_key
 from catalog.importers.rows import COUNTRIES
-from catalog.model_files import index_names, look_up
+from catalog.model_files import as_published, index_names, look_up
 from catalog.models import Accelerator as AcceleratorRow
 from catalog.models import CatalogVersion, ModelArchitecture, Offer, Provider, Region, TokenPrice
 from catalog.snapshot import age_limits, build_snapshot
@@ -101,7 +101,8 @@ def list_accelerators(*, rentable_only: bool = False) -> list[Accelerator]:
 
 def find_model(name: str) -> ModelArch | None:
     """The architecture of that name, Hugging Face id or alias, or of the model it is a repack or tuning of."""
-    return look_up(_read(catalog_version()).models, name)
+    arch = look_up(_read(catalog_version()).models, name)
+    return as_published(arch, name) if arch is not None else None
 
 
 def model_names() -> list[str]:

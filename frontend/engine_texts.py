@@ -54,7 +54,7 @@ TEXTS = (
     _("Share of capacity kept free at the peak."),
     _("Spare replicas"),
     _("replicas"),
-    _("N+1: survives a lost node."),
+    _("Ready beside those the peak needs; a lost node takes all of its own."),
     _("Burstiness"),
     _("CV"),
     _("Coefficient of variation of gaps between requests; 1 is Poisson."),

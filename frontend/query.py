@@ -7,6 +7,7 @@ how the traffic is stated, a use case to fill in, the option looked at. A pasted
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import QueryDict
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from frontend.config_link import ConfigRefused, pack_config, unpack_config
@@ -26,6 +28,9 @@ TRAFFIC_WAYS: dict[str, tuple[str, ...]] = {
     "users": ("users", "requests_per_user_per_day"),
     "clients": ("concurrency",),
 }
+DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+GROUPED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+"""``1.000``: a thousand to some readers, one to others."""
 PAGE_NAMES = ("traffic_by", "preset", "fill", "option")
 
 
@@ -58,7 +63,7 @@ def read_query(query: QueryDict, question_type: type) -> Asked:
         elif name in PAGE_NAMES:
             page[name] = values[0]
         elif (text := ",".join(value for value in values if value)).strip():
-            given[name] = text
+            given[name] = _decimal_point(text, spec)
     _drop_other_traffic(given, page.get("traffic_by", ""))
     raw: dict[str, Any] = dict(given)
     if "config" in raw:
@@ -113,6 +118,17 @@ def _drop_other_traffic(given: dict[str, str], way: str) -> None:
                     given.pop(name, None)
 
 
+def _decimal_point(text: str, spec: FieldSpec | None) -> str:
+    """A number typed with a decimal comma, as the page's language may write it, with a point."""
+    number = spec is not None and spec.kind in ("number", "integer")
+    return text.strip().replace(",", ".") if number and DECIMAL_COMMA.fullmatch(text.strip()) else text
+
+
+def _is_ambiguous(text: str) -> bool:
+    """Whether the page's language would read a thousand where the field reads one."""
+    return (get_language() or "").startswith("id") and GROUPED.fullmatch(text.strip()) is not None
+
+
 def _is_control(char: str) -> bool:
     return char not in "\n\r\t" and unicodedata.category(char) in ("Cc", "Cs")
 
@@ -121,6 +137,14 @@ def _fault_in(name: str, values: list[str], spec: FieldSpec | None) -> FieldErro
     if any(_is_control(char) for value in (name, *values) for char in value):
         return FieldError(
             field=name, value=values[0], message=_("Control characters are not allowed."), allowed=_("plain text")
+        )
+    if spec is not None and spec.kind in ("number", "integer") and _is_ambiguous(values[0]):
+        return FieldError(
+            field=name,
+            value=values[0],
+            message=_("A point separates decimals here, so this may be read two ways."),
+            allowed=_("%(whole)s, or %(decimal)s") % {"whole": values[0].replace(".", ""), "decimal": float(values[0])},
+            code="ambiguous",
         )
     many = spec is not None and spec.kind == "choices"
     if len([value for value in values if value]) > 1 and not many:

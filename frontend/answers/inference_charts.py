@@ -91,7 +91,8 @@ def _bill(plan: InferencePlan, chosen: InferenceOption) -> Chart:
     bars = [
         figures.Bar(
             label=f"{parts.short_name(option.cluster)}<br>{words.provider(option.cluster.provider)}",
-            parts=bill_parts(option, plan.mean_requests_s),
+            # Clients that wait for their answers load the cluster evenly: their mean is their peak.
+            parts=bill_parts(option, plan.mean_requests_s or option.speed.peak_requests_s),
             total="$" + numbers.compact_money(float(option.price.usd_per_month)),
         )
         for option in compared

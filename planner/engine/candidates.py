@@ -55,13 +55,20 @@ class Candidates:
         )
 
 
-def enumerate_candidates(arch: ModelArch, shapes: Sequence[Shape], question: InferenceQuestion) -> Candidates:
-    """All valid candidates of ``shapes``; the order is by shape, then format, then layout."""
+def enumerate_candidates(
+    arch: ModelArch, shapes: Sequence[Shape], question: InferenceQuestion, vendors: Sequence[str] = ()
+) -> Candidates:
+    """All valid candidates of ``shapes``; the order is by shape, then format, then layout.
+
+    ``vendors`` are those whose accelerators the engine runs on; empty means all.
+    """
     names = tuple(WEIGHT_FORMATS)
     rows: list[tuple[int, int, int, int, int]] = []
     layouts: dict[tuple[int, int, bool, bool], list[tuple[int, int, int]]] = {}
     formats: dict[frozenset[str], list[int]] = {}
     for index, shape in enumerate(shapes):
+        if vendors and shape.accelerator.vendor not in vendors:
+            continue
         peaks = frozenset(shape.accelerator.peak_flops)
         if peaks not in formats:
             formats[peaks] = [names.index(name) for name in asked_formats(arch, question, peaks)]

@@ -43,11 +43,12 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
         if most is None or value <= most:
             yield Advice(
                 field=field,
-                suggestion=f"Raise {field} to {value:,} {unit}: {found.subject} then meets it.",
+                suggestion=f"Raise {field} to {value:,} {unit}: that much is needed by the closest ({found.subject}).",
                 value=str(value),
             )
     short = closest.get("memory") or closest.get("kv_memory")
-    if short is None:
+    # Where something does fit, memory is not what stands in the way.
+    if short is None or {"budget", "ttft_slo", "tpot_slo"} & closest.keys():
         return
     if question.weight_formats != ("awq_int4",):
         yield Advice(

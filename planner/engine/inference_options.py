@@ -136,7 +136,7 @@ def _speed(sized: Sized, row: int, demand: Demand) -> ServingSpeed:
         capacity_requests_s=capacity,
         concurrency=float(estimate.running[row]) * active,
         max_concurrency=places * active,
-        utilization=float(estimate.running[row]) / places if demand.clients else demand.peak_requests_s / capacity,
+        utilization=(requests_s if demand.clients else demand.peak_requests_s) / capacity,
         kv_cache_used=min(float(estimate.running[row]) / max(kv_places, 1.0), 1.0),
     )
 

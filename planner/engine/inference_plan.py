@@ -34,7 +34,7 @@ from planner.engine.inference_rejections import (
 )
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
-from planner.engine.model_summary import summarize
+from planner.engine.model_summary import model_reading, summarize
 from planner.engine.offers import Shape, offer_table, select_offers
 from planner.engine.rejections import in_order
 from planner.engine.serving import ServingEstimate, cycle
@@ -68,8 +68,10 @@ def plan_inference(
     used = np.unique(table.shape[offer_rows])
     shapes = [table.shapes[index] for index in used.tolist()]
     offers = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(shapes))
-    candidates = enumerate_candidates(arch, shapes, question)
-    rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers)]
+    settings = profiles.engines.get(question.engine)
+    vendors = settings.vendors if settings else ()
+    candidates = enumerate_candidates(arch, shapes, question, vendors)
+    rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, vendors)]
     options: tuple[InferenceOption, ...] = ()
     found = 0
     if len(candidates):
@@ -97,7 +99,7 @@ def plan_inference(
         options_tried=int(offers[candidates.shape].sum()),
         rejections=in_order(rejections),
         advice=() if options else advise(question, rejections),
-        assumptions=tuple(_assumptions(question, memory_profile, snapshot.prices)),
+        assumptions=tuple(_assumptions(question, arch, memory_profile, snapshot.prices)),
     )
 
 
@@ -202,7 +204,7 @@ def _check_context(question: InferenceQuestion, arch: ModelArch) -> None:
         )
 
 
-def _assumptions(question: InferenceQuestion, profile: ServingMemoryProfile, prices: str) -> list[str]:
+def _assumptions(question: InferenceQuestion, arch: ModelArch, profile: ServingMemoryProfile, prices: str) -> list[str]:
     lines = [
         f"Engine profile: {question.engine}, memory as of version {profile.version}.",
         f"Lengths are means; up to {question.max_num_seqs} sequences and "
@@ -210,6 +212,7 @@ def _assumptions(question: InferenceQuestion, profile: ServingMemoryProfile, pri
         "A month is 730 hours, rented throughout at the size the peak needs.",
         f"Prices are {prices}, before tax, support, storage and egress.",
     ]
+    lines += model_reading(question, arch)
     if question.kv_format == "auto":
         lines.append("KV cache in 16 bit.")
     if "auto" in question.weight_formats:

@@ -40,17 +40,26 @@ def layout_name(candidates: Candidates, row: int) -> str:
 
 
 def reject_shapes(
-    arch: ModelArch, shapes: Sequence[Shape], candidates: Candidates, question: InferenceQuestion, offers: IntArray
+    arch: ModelArch,
+    shapes: Sequence[Shape],
+    candidates: Candidates,
+    question: InferenceQuestion,
+    offers: IntArray,
+    vendors: Sequence[str] = (),
 ) -> Iterator[Rejection]:
-    """Kinds of node that no layout or weight format fits, before any sum is made."""
+    """Kinds of node that the engine, every layout or every weight format rules out before any sum is made."""
     present = set(candidates.shape.tolist())
     for index, shape in enumerate(shapes):
         if index in present:
             continue
         peaks = frozenset(shape.accelerator.peak_flops)
-        if not asked_formats(arch, question, peaks):
+        if vendors and shape.accelerator.vendor not in vendors:
+            reason = f"{question.engine} doesn't run on {shape.accelerator.vendor}: only on {', '.join(vendors)}."
+            code = "engine"
+        elif not asked_formats(arch, question, peaks):
             asked = ", ".join(question.weight_formats)
-            reason = f"No matrix units for the asked weight format ({asked}); it has {', '.join(sorted(peaks))}."
+            has = ", ".join(sorted(peaks)) or "no stated peak"
+            reason = f"No matrix units for the asked weight format ({asked}); it has {has}."
             code = "weight_format"
         else:
             reason = f"No valid layout: the asked parallel sizes don't fit {shape.gpu_count:g} GPUs a node."

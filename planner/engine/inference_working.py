@@ -106,7 +106,7 @@ def _ttft_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterator
     rest = float(sized.sizing.estimate.ttft_s["mean"][row])
     uncached = question.input_tokens * (1 - question.prefix_cache_hit)
     for name, column, formula in (
-        ("prefill", sized.cycle.prompt_s, f"{uncached:,.0f} prompt tokens through the model"),
+        ("prefill", sized.cycle.prompt_s * sized.cycle.fill, f"{uncached:,.0f} prompt tokens through every stage"),
         ("iteration", sized.cycle.iteration_s, "the iteration that carries it also decodes the running sequences"),
         ("front_end", sized.evaluated.coefficients.request_s, "reading, scheduling and answering one request"),
     ):

@@ -6,6 +6,7 @@ from planner.engine.answers import ModelSummary
 from planner.engine.kv_cache import kv_bytes_per_token_per_gpu
 from planner.engine.model_arch import AttentionGroup, ModelArch
 from planner.engine.param_count import count_parameters
+from planner.engine.workload import PlaceAndPurchase
 
 
 def summarize(arch: ModelArch) -> ModelSummary:
@@ -33,3 +34,14 @@ def _describe(group: AttentionGroup) -> str:
     kind = "MHA" if group.n_kv == group.n_q else "MQA" if group.n_kv == 1 else "GQA"
     window = f", window {group.window:,}" if group.kind == "sliding" else ""
     return f"{group.layers} x {kind}, {heads}{window}"
+
+
+def model_reading(question: PlaceAndPurchase, arch: ModelArch) -> list[str]:
+    """What was taken for the model asked, where that isn't plain from the question."""
+    if question.config is not None:
+        kind = question.config.get("model_type") or "not stated"
+        ignored = f" The name {question.model} was not used." if question.model else ""
+        return [f"Model read from the config given, model_type {kind}.{ignored}"]
+    if question.model.casefold() in (arch.name.casefold(), arch.hf_id.casefold()):
+        return []
+    return [f"{question.model} read as {arch.name}, weights published in {arch.native_format}."]

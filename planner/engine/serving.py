@@ -105,8 +105,8 @@ def _waves(load: ServingLoad) -> Any:
 def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: Any, share: Any) -> dict[str, FloatArray]:
     """TTFT of a closed loop; ``share`` of the requests are the first wave, which queues for its prefill."""
     later = one.prefill_s + c.request_s
-    last = residents * one.prompt_s + one.iteration_s + c.request_s
-    first = np.maximum((last + one.prompt_s + one.iteration_s + c.request_s) / 2.0, later)
+    last = (residents + one.fill - 1.0) * one.prompt_s + one.iteration_s + c.request_s
+    first = np.maximum((last + one.fill * one.prompt_s + one.iteration_s + c.request_s) / 2.0, later)
     mean = share * first + (1.0 - share) * (later + waiting) + share * waiting / 2.0
     ttft = {"mean": mean}
     for name, quantile in PERCENTILES.items():
@@ -139,7 +139,7 @@ def _open_loop(
     utilization = rate / capacity
     saturated = utilization >= 1.0
     admission_wait = many_server_wait(np.minimum(utilization, 0.999), full.cycle_s, limits.sequences, *variation)
-    own = lone + 1.5 * one.iteration_s + c.request_s
+    own = lone * one.fill + 1.5 * one.iteration_s + c.request_s
     settled = prefill_wait + admission_wait
     wait = np.where(saturated, np.inf, settled)
     if load.requests is not None:

@@ -98,6 +98,8 @@ class EngineSettings:
     reserved_output_share: float = 0.5
     """Of an answer's tokens, the share that admission keeps room for: all of them, where an engine never evicts."""
     source: str = field(default="")
+    vendors: tuple[str, ...] = ()
+    """Accelerator vendors it runs on; empty: not restricted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,11 +97,13 @@ class Cycle:
     """Sequences decoding on average."""
     cohort: Any
     """Prompts prefilled in one's own way."""
+    fill: Any = 1.0
+    """How much longer a prompt takes to pass all pipeline stages than it occupies each of them."""
 
     @property
     def prefill_s(self) -> Any:
         """From admission to the first token."""
-        return self.cohort * self.prompt_s + self.iteration_s
+        return (self.cohort + self.fill - 1.0) * self.prompt_s + self.iteration_s
 
 
 def prompts_in_the_way(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, residents: Any) -> Any:
@@ -155,7 +157,19 @@ def cycle(
         prompt_s=prompt_s,
         decoding=decoding,
         cohort=cohort,
+        fill=pipeline_fill(c, load, limits, decoding),
     )
+
+
+def pipeline_fill(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, decoding: Any) -> Any:
+    """``(n + p - 1) / n`` for a prompt of ``n`` chunks through ``p`` stages.
+
+    Stages work on different chunks at a time, so a prompt occupies each stage for a p-th of its work; but one
+    chunk passes them one after the other, and the first token waits for the last stage.
+    """
+    room = np.maximum(limits.max_num_batched_tokens - decoding, LEAST_CHUNK_TOKENS)
+    chunks = np.ceil(load.prompt_tokens / room)
+    return (chunks + c.step.pipeline - 1.0) / chunks
 
 
 def lone_prompt_s(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, decoding: Any) -> Any:

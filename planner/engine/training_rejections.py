@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import Advice, Rejection
+from planner.engine.field_spec import specs
 from planner.engine.offers import Shape
 from planner.engine.training.search import USABLE_SHARE, SearchResult
 from planner.engine.training_clusters import Clusters, node_words
@@ -90,18 +91,22 @@ def _excess(rejection: Rejection) -> float:
 
 
 def _ways(question: TrainingQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
+    allowed = specs(TrainingQuestion)
     budget = "budget_usd" if question.budget_usd is not None else "budget_usd_per_month"
     for code, field, unit in (("finish_days", "finish_days", "days"), ("budget", budget, "USD")):
         found = closest.get(code)
-        if found is not None and found.value is not None:
-            value = ceil(found.value)
+        if found is None or found.value is None:
+            continue
+        value, most = ceil(found.value), allowed[field][0].maximum
+        if most is None or value <= most:
             yield Advice(
                 field=field,
                 suggestion=f"Raise {field} to {value:,} {unit}: the closest option meets it.",
                 value=str(value),
             )
     short = closest.get("memory")
-    if short is not None:
+    # Where something does fit, memory is not what stands in the way.
+    if short is not None and not {"finish_days", "budget"} & closest.keys():
         if question.gpus is not None:
             yield Advice(field="gpus", suggestion=f"More GPUs: {short.subject} came closest.", value="")
         if question.recompute in ("none", "selective"):

@@ -103,7 +103,15 @@ class InferenceQuestion(PlaceAndPurchase):
         "Peak factor", 2.0, 1, 100, "x", "Busiest minutes over the daily mean; 2-3 is usual.", "traffic"
     )
     headroom: float = number("Headroom", 0.2, 0, 0.9, "share", "Share of capacity kept free at the peak.", "traffic")
-    spare_replicas: int = integer("Spare replicas", 0, 0, 1000, "replicas", "N+1: survives a lost node.", "traffic")
+    spare_replicas: int = integer(
+        "Spare replicas",
+        0,
+        0,
+        1000,
+        "replicas",
+        "Ready beside those the peak needs; a lost node takes all of its own.",
+        "traffic",
+    )
     arrival_cv: float = number(
         "Burstiness", 1.0, 0, 10, "CV", "Coefficient of variation of gaps between requests; 1 is Poisson."
     )

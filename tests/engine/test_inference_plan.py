@@ -172,6 +172,29 @@ def test_prices_carry_their_age() -> None:
     assert option.price.is_stale
 
 
+def test_an_engine_is_planned_only_where_it_runs() -> None:
+    answer = plan(snapshot(card=replace(accelerator(), vendor="AMD")), engine="tensorrt_llm")
+    assert answer.options == ()
+    assert {r.code for r in answer.rejections} >= {"engine"}
+    assert plan(engine="tensorrt_llm").options
+
+
+def test_pipeline_stages_do_not_shorten_the_way_of_one_prompt() -> None:
+    """One chunk passes the stages one after the other: TTFT of an idle replica hardly falls with their number."""
+    asked: dict[str, Any] = {"model": "llama-3.1-70b", "requests_per_second": 0.01, "tensor_parallel": 2}
+    ttft = [
+        min(o.speed.ttft_ms["mean"] for o in plan(**asked, pipeline_parallel=stages).options) for stages in (1, 2, 4)
+    ]
+    assert ttft[1] == pytest.approx(ttft[0], rel=0.15)
+    assert ttft[2] == pytest.approx(ttft[0], rel=0.25)
+
+
+def test_a_repack_is_planned_in_its_own_format() -> None:
+    answer = plan(model="hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4")
+    assert {option.weight_format for option in answer.options} == {"awq_int4"}
+    assert any("read as Llama 3.1 70B" in line for line in answer.assumptions)
+
+
 def test_an_average_is_no_offer() -> None:
     catalog = snapshot()
     first, *rest = catalog.offers
