@@ -21,7 +21,9 @@ from planner.documents.snapshot import (
 from planner.documents.spreadsheet import render_xlsx
 from planner.documents.tables import render_csv
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.quote_math import plain_decimal
 from planner.models import AuditEntry, Quote, QuoteCounter, QuoteStatus, ScenarioVersion
+from planner.selectors.price_books import price_book_in_use
 from planner.selectors.scope import Scope
 from planner.services.plan_json import plain
 from planner.services.quote_plan import compute_item, default_months
@@ -47,7 +49,7 @@ def create_quote(
     terms: Mapping[str, Any] = NO_TERMS,
     issue: bool = False,
 ) -> Quote:
-    """A draft of ``terms``; with a saved plan, its compute line and term where ``terms`` state none.
+    """A draft of ``terms``; what they leave out, a saved plan gives (lines, term) and the price book (mark-up).
 
     ``issue`` issues it in the same breath. Raises ``InvalidQuestion``.
     """
@@ -55,6 +57,7 @@ def create_quote(
     given = dict(terms)
     if version is not None:
         given.setdefault("items", [plain(compute_item(version))])
+        given.setdefault("shares", _mark_up(scope))
         given.setdefault("months", default_months(version))
         given.setdefault("title", version.scenario.name[:160])
     read = checked_terms(given)
@@ -197,6 +200,14 @@ def render(snapshot: QuoteSnapshot, form: str, language: str = "") -> bytes:
 def file_name(quote: Quote, form: str) -> str:
     """What a downloaded file is called."""
     return f"quote-{quote.number or f'draft-{str(quote.uuid)[:8]}'}.{form}"
+
+
+def _mark_up(scope: Scope) -> list[dict[str, str]]:
+    """The mark-up of the price book in use, as a line of its own."""
+    book = price_book_in_use(scope)
+    if book is None or not book.markup_percent:
+        return []
+    return [{"category": "mark_up", "percent": format(plain_decimal(book.markup_percent), "f")}]
 
 
 def _draft(scope: Scope, quote: Quote) -> Quote:

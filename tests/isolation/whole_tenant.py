@@ -29,6 +29,7 @@ from planner.models import (
     Quote,
     Role,
     Scenario,
+    ShareLink,
     TenantRow,
 )
 from planner.selectors.scenarios import version_of
@@ -123,6 +124,7 @@ API_PARAMETERS |= {
     "book_id": PriceBook,
     "file_id": PriceBookFile,
     "rate_id": ExchangeRate,
+    "link_id": ShareLink,
 }
 """Parameters of the API's addresses, by name."""
 ENTRY_KINDS: dict[str, type[TenantRow]] = {
@@ -140,6 +142,8 @@ def api_path(path: str, names: Names) -> str:
         parameter = found.group(1)
         if parameter == "organization_id":
             return str(names.organization)
+        if parameter == "number":
+            return "1"
         if parameter == "entry_id":
             kind = next(kind for kind in ENTRY_KINDS if f"/{kind}/" in path)
             return str(names.rows[ENTRY_KINDS[kind]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pytest
@@ -18,6 +18,8 @@ from planner.selectors import quotes as read
 from planner.selectors.scenarios import version_of
 from planner.selectors.scope import Forbidden, NotFound
 from planner.services import quotes, scenarios
+from planner.services.price_book_inputs import PriceBookInput
+from planner.services.price_books import create_price_book
 from planner.services.quote_plan import suggested_items
 from planner.services.tenancy import Conflict
 from tests.planner.organizations import Tenant, tenant_factory
@@ -95,6 +97,18 @@ def test_a_plan_becomes_a_quote(tenant: Tenant) -> None:
     assert len(snapshot.plan.working) == len(option["working"])
     assert option["price"]["as_of"] in line.source
     assert quotes.render(snapshot, "pdf").startswith(b"%PDF-")
+
+
+@pytest.mark.usefixtures("catalog")
+def test_the_price_books_mark_up_is_a_line_of_its_own(tenant: Tenant) -> None:
+    scope = tenant.scope()
+    create_price_book(scope=scope, values=PriceBookInput(name="Contract", markup_percent=Decimal("12.5")))
+    scenario = scenarios.save_scenario(scope=scope, name="Chat", kind="inference", question=QUESTION)
+    quote = quotes.create_quote(scope=scope, version=version_of(scenario), terms={"buyer": BUYER})
+    compute, mark_up = quotes.priced(quote).snapshot.lines
+    assert compute.monthly is not None
+    assert (mark_up.category, mark_up.percent) == ("mark_up", Decimal("12.5"))
+    assert mark_up.monthly == (compute.monthly / 8).quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
 @pytest.mark.usefixtures("catalog")
