@@ -152,7 +152,8 @@ def _open_loop(
         # Behind prompts one waits as often as the replica prefills, for a place as often as all are taken.
         tail = exponential_quantile(prefill_wait, busy, quantile)
         tail = tail + exponential_quantile(admission_wait, np.minimum(utilization, 1.0), quantile)
-        ttft[name] = own + tail * (wait / np.maximum(settled, 1e-12))
+        shortened = np.where(np.isinf(wait), 0.0, wait) / np.maximum(settled, 1e-12)
+        ttft[name] = own + np.where(np.isinf(wait), wait, tail * shortened)
     decode_now = np.where(saturated, full.decode_s, decode)
     tpot_mean = decode_now / np.maximum(decodes, 1.0)
     served = np.minimum(rate, capacity)
