@@ -74,7 +74,7 @@ def test_mooncake_form() -> None:
         HEADER.replace(b",", b";") + b"1;2;3\n2;3;4\n",
         HEADER.upper() + b'"1","2","3"\n 2.0 , 3.0 , 4.0 \n',
         b"Timestamp,Model,Request tokens,Response tokens\n1,ChatGPT,2,3\n2,GPT-4,3,4\n",
-        gzip.compress(HEADER + b"1,2,3\n2,3,4\n"),
+        gzip.compress(HEADER + b"1,2,3\n2,3,4\n", mtime=0),
     ],
     ids=["plain", "crlf and blank line", "byte order mark", "semicolons", "quoted", "BurstGPT", "gzip"],
 )
@@ -136,7 +136,7 @@ FAULTS: dict[str, tuple[bytes, int | None, str, str]] = {
     "no time": (b"TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n", 2, "TIMESTAMP", "Not a time."),
     "month 13": (b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-01,1,2\n", 2, "TIMESTAMP", "Not a time."),
     "gzip cut short": (
-        gzip.compress(HEADER + b"1,2,3\n" * 1000)[:-20],
+        gzip.compress(HEADER + b"1,2,3\n" * 1000, mtime=0)[:-20],
         None,
         "",
         "The gzip data is damaged: Compressed file ended before the end-of-stream marker was reached.",
