@@ -76,8 +76,9 @@ def revoke_key(*, scope: Scope, key: ApiKey) -> ApiKey:
 def scope_of_key(*, key: str) -> Scope | None:
     """The scope that a key opens; None for one that is unknown, revoked, expired or of a removed account."""
     now = timezone.now()
-    found = ApiKey.objects.select_related("service_account__user", "organization").filter(prefix=key[:PREFIX_LENGTH])
-    row = found.first()
+    # PostgreSQL takes no NUL in a text, not even to look for it.
+    prefix = key[:PREFIX_LENGTH].replace("\x00", "")
+    row = ApiKey.objects.select_related("service_account__user", "organization").filter(prefix=prefix).first()
     # The hash of something is always compared, so that the time taken says nothing about prefixes.
     matches = constant_time_compare(_hash(key), row.secret_hash if row is not None else "")
     if row is None or not matches or row.status(now) != "active":

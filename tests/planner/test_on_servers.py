@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SUITES = ("tests/planner", "tests/catalog", "tests/api")
 # These ask how requests are read, thousands of times: nothing that a database could change.
 LEFT_OUT = ("--ignore=tests/api/test_fuzz.py", "--ignore=tests/api/test_schemathesis.py")
-TIMEOUT_S = 400
+TIMEOUT_S = 900
 
 
 @pytest.mark.servers
