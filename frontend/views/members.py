@@ -139,9 +139,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         "is_mine": isinstance(request.user, User) and invitations.is_addressed_to(found, request.user),
         "token": token,
     }
-    response = render(request, "frontend/organization/invitation.html", context)
-    response["Referrer-Policy"] = "no-referrer"
-    return response
+    return render(request, "frontend/organization/invitation.html", context)
 
 
 @login_required
