@@ -35,6 +35,8 @@ def _secret_key() -> str:
 
 
 SECRET_KEY = _secret_key()
+# Keys used before: what was signed or encrypted with them can still be read.
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 

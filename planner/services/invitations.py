@@ -30,6 +30,8 @@ logger = structlog.get_logger(__name__)
 
 GOOD_FOR: Final = timedelta(days=7)
 MOST_OPEN: Final = 200
+MOST_A_DAY: Final = 100
+"""Messages that one organization may cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,9 @@ def invite(*, scope: Scope, values: InvitationInput) -> Invited:
         older.save(update_fields=["revoked_at"])
     if open_ones.filter(expires_at__gt=timezone.now()).count() >= MOST_OPEN:
         raise Conflict("too_many", f"{MOST_OPEN} invitations are open.", "revoke one that is not needed")
+    since = timezone.now() - timedelta(days=1)
+    if scope.rows(Invitation).filter(created_at__gt=since).count() >= MOST_A_DAY:
+        raise Conflict("too_many", f"{MOST_A_DAY} invitations were made within a day.", "wait until tomorrow")
     token = secrets.token_urlsafe(32)
     invitation = Invitation.objects.create(
         organization=scope.organization,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from django.db import transaction
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
@@ -16,6 +18,10 @@ from planner.services.tenancy import Conflict, lock, tenant_write
 MOST_OWNED = 20
 """Organizations one person may found."""
 NAME_LENGTH = 100
+_HIDDEN = ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")
+"""Control, surrogate, private use, unassigned, line and paragraph separators."""
+_TURNING = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+"""Embeddings, overrides and isolates of the reading direction."""
 _SLUG_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
@@ -80,11 +86,22 @@ def remove_member(*, scope: Scope, membership: Membership) -> None:
 def checked_name(name: object, *, field: str = "name", longest: int = NAME_LENGTH) -> str:
     """``name`` without space around it; raises ``InvalidQuestion`` where that is no name."""
     text = " ".join(name.split()) if isinstance(name, str) else ""
-    if not text or len(text) > longest or not text.isprintable():
+    if not text or len(text) > longest or not is_showable(text):
         raise InvalidQuestion(
             [FieldError(field=field, value=name, message="Not a usable name.", allowed=f"1 to {longest} characters")]
         )
     return text
+
+
+def is_showable(text: str) -> bool:
+    """Whether ``text`` shows what it holds: no control characters, nothing that turns the reading direction around.
+
+    Joiners stay: Persian and emoji need them.
+
+    >>> is_showable("مؤسسة Acme"), is_showable(chr(0x202E)), is_showable(chr(0))
+    (True, False, False)
+    """
+    return not any(letter in _TURNING or unicodedata.category(letter) in _HIDDEN for letter in text)
 
 
 def checked_role(role: object, *, service_account: bool = False) -> Role:

@@ -13,6 +13,7 @@ from planner.engine.errors import FieldError
 from planner.models import Commitment
 from planner.selectors.price_books import exchange_rate, known_currencies
 from planner.selectors.scope import Scope
+from planner.services.organizations import is_showable
 from planner.services.price_book_inputs import LINKS
 
 Columns = dict[str, Any]
@@ -52,7 +53,7 @@ def check_private(scope: Scope, columns: Columns) -> list[FieldError]:
     faults += [
         _fault(columns, name, "Not a usable name.", "printable characters without commas and slashes")
         for name in ("provider", "name", "region")
-        if not columns[name].isprintable() or any(mark in columns[name] for mark in _SEPARATORS)
+        if not is_showable(columns[name]) or any(mark in columns[name] for mark in _SEPARATORS)
     ]
     if (columns["provider"], columns["name"]) in snapshot.instance_types:
         faults.append(_fault(columns, "name", "In the catalog.", "another name, or a negotiated price for it"))

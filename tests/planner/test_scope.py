@@ -150,3 +150,10 @@ def test_changes_are_logged_with_their_author(acme: Tenant, other: Tenant) -> No
 def test_a_name_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(Exception, match="Not a usable name"):
         create_organization(user=user_factory("someone"), name=name)
+
+
+@pytest.mark.parametrize("name", ["مؤسسة Acme 🚀", "مي\u200cكن", "👩\u200d💻 Ltd", "<b>Acme</b>", "株式会社"])
+def test_a_name_of_any_script_is_taken_as_it_is(name: str) -> None:
+    organization = create_organization(user=user_factory("someone"), name=name)
+    assert organization.name == name
+    assert organization.slug.isascii()
