@@ -13,6 +13,7 @@ from django.utils.http import urlencode
 
 from planner.services.figure import Figure
 from planner.services.planning import plan_inference, plan_training
+from planner.services.price_book_benchmark import price_book_figures
 from planner.services.quote_benchmark import quote_figures
 from planner.services.simulation_benchmark import simulation_figures
 
@@ -41,6 +42,7 @@ def measure() -> Iterator[Figure]:
         unit="ms",
         target=300,
     )
+    yield from price_book_figures(INFERENCE_QUESTIONS)
     yield Figure(
         name="whole-catalog training plan, median of 4 questions",
         value=_median_ms(plan_training, TRAINING_QUESTIONS),
