@@ -135,21 +135,21 @@ ENTRY_KINDS: dict[str, type[TenantRow]] = {
 }
 
 
+def row_named(parameter: str, path: str, names: Names) -> str:
+    """What stands for a parameter of an API address where an organization's own row is meant."""
+    if parameter == "organization_id":
+        return str(names.organization)
+    if parameter == "number":
+        return "1"
+    if parameter == "entry_id":
+        kind = next(kind for kind in ENTRY_KINDS if f"/{kind}/" in path)
+        return str(names.rows[ENTRY_KINDS[kind]])
+    return str(names.rows[API_PARAMETERS[parameter]])
+
+
 def api_path(path: str, names: Names) -> str:
     """An address of the OpenAPI document with the names of an organization's rows in it."""
-
-    def value(found: re.Match[str]) -> str:
-        parameter = found.group(1)
-        if parameter == "organization_id":
-            return str(names.organization)
-        if parameter == "number":
-            return "1"
-        if parameter == "entry_id":
-            kind = next(kind for kind in ENTRY_KINDS if f"/{kind}/" in path)
-            return str(names.rows[ENTRY_KINDS[kind]])
-        return str(names.rows[API_PARAMETERS[parameter]])
-
-    return re.sub(r"\{(\w+)\}", value, path)
+    return re.sub(r"\{(\w+)\}", lambda found: row_named(found.group(1), path, names), path)
 
 
 PAGE_ROWS: dict[str, type[TenantRow]] = {
