@@ -80,7 +80,7 @@ class OrganizationsView(ApiView):
         operation_id="create_organization",
         summary="Found an organization",
         tags=[TAG],
-        parameters=[IDEMPOTENCY, response_header("Location", "Where it is.", OpenApiTypes.URI, 201), *RATE_HEADERS],
+        parameters=[IDEMPOTENCY, response_header("Location", "Where it is.", OpenApiTypes.URI_REF, 201), *RATE_HEADERS],
         request={"application/json": ref(OrganizationInput)},
         responses={
             201: answer(OrganizationSerializer, "The organization; you are its owner."),

@@ -69,7 +69,7 @@ class PriceBookFilesView(TenantListView):
             ),
             IDEMPOTENCY,
             ORGANIZATION,
-            response_header("Location", "Where it is.", OpenApiTypes.URI, 201),
+            response_header("Location", "Where it is.", OpenApiTypes.URI_REF, 201),
             *RATE_HEADERS,
         ],
         request={"application/octet-stream": _BYTES},

@@ -1,6 +1,6 @@
 """Requests made up from the OpenAPI document, sent by who may: with a key of every scope, and with an owner's session.
 
-Half of them name rows that are there. Answers keep to the document, and none is a 5xx.
+Most of them name rows that are there. Answers keep to the document, and none is a 5xx.
 """
 
 from __future__ import annotations
@@ -105,8 +105,11 @@ def test_every_operation_keeps_to_the_document(
     )
     @given(case=site.schema[path][method].as_strategy(generation_mode=mode))
     def keeps_to_the_document(case: schemathesis.Case[Any]) -> None:
-        if case.path_parameters and mode is GenerationMode.POSITIVE and next(turn) % 2:
-            case.path_parameters = {name: row_named(name, path, site.names) for name in case.path_parameters}
+        if mode is GenerationMode.POSITIVE and next(turn) % 4:
+            case.path_parameters = {name: row_named(name, path, site.names) for name in case.path_parameters or {}}
+            # Made up, these name no organization and no version.
+            for header in ("Takar-Organization", "If-Match"):
+                case.headers.pop(header, None)
         case.call_and_validate(
             excluded_checks=excluded, headers=site.headers[caller], cookies=site.cookies[caller] or None
         )
