@@ -13,7 +13,7 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
 from planner.engine.training.power import power_share
 from planner.engine.training.profile import Context, FrameworkProfile, TrainingProfiles
-from planner.engine.training.recipe import PEAK_FORMAT
+from planner.engine.training.recipe import FROZEN_METHODS, PEAK_FORMAT
 from planner.engine.training.search import ClusterSize, NodeHardware
 from planner.engine.workload import TrainingQuestion
 
@@ -153,6 +153,7 @@ def _hardware(
             precision="bf16" if question.precision == "fp16" else question.precision,
             kind="moe" if any(group.kind == "moe" for group in arch.ffn) else "dense",
             measure="allocated",
+            trains_adapters=question.method in FROZEN_METHODS,
             messages="bucketed" if framework.buckets_messages else "single",
             year=today.year + (today.timetuple().tm_yday - 0.5) / 365,
         ),

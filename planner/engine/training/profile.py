@@ -75,6 +75,8 @@ class Context:
     async_tensor: str = "no"
     """yes where tensor-parallel communication is pipelined with its matrix multiplication."""
 
+    trains_adapters: bool = False
+    """LoRA and QLoRA: measured apart, so their error bands are apart."""
     messages: str = "bucketed"
     """bucketed, or single: weights sent tensor by tensor."""
 
@@ -85,7 +87,8 @@ class Context:
 
     def attributes(self) -> dict[str, str]:
         """What error bands go by."""
-        return {"chip": self.generation, "engine": self.framework, "kind": self.kind, "format": self.precision}
+        kind = f"{self.kind}, adapters" if self.trains_adapters else self.kind
+        return {"chip": self.generation, "engine": self.framework, "kind": kind, "format": self.precision}
 
     def label(self, attributes: Sequence[str], year_range: tuple[float, float]) -> str:
         """Values of ``attributes`` joined by ``|``: the key of an effect."""
@@ -120,16 +123,18 @@ class ConstantLaw:
     per_year: tuple[Effect, ...]
     """Log-effects of one year of software."""
     cap: float
+    """Of what is fitted: the best plain multiplication bounds every mix of them."""
 
     def value(self, context: Context, reference_year: float, year_range: tuple[float, float]) -> float:
         """The constant in ``context``."""
         log = self.log_shift
-        for effect in (*self.fixed, *self.effects):
+        for effect in self.effects:
             log += effect.values.get(context.label(effect.attributes, year_range), 0.0)
         years = min(max(context.year, year_range[0]), year_range[1]) - reference_year
         for effect in self.per_year:
             log += years * effect.values.get(context.label(effect.attributes, year_range), 0.0)
-        return min(self.cap, self.prior * math.exp(log))
+        known = sum(effect.values.get(context.label(effect.attributes, year_range), 0.0) for effect in self.fixed)
+        return min(self.cap, self.prior * math.exp(log)) * math.exp(known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -78,6 +78,7 @@ def context_of(case: TrainingCase, profiles: TrainingProfiles) -> Context:
         kind="moe" if any(group.kind == "moe" for group in case.arch.ffn) else "dense",
         measure=case.memory_measure,
         year=case.year,
+        trains_adapters=is_frozen(case),
         fusion="fused" if case.fused else "eager",
         async_tensor="yes" if case.async_tensor else "no",
         messages="bucketed" if profiles.frameworks[case.framework].buckets_messages else "single",

@@ -103,10 +103,10 @@ class _Design:
     def constants(self, x: FloatArray) -> dict[str, FloatArray]:
         values = {}
         for name, spec in self.specs.items():
-            log = self.offsets[name]
+            log = np.zeros_like(self.offsets[name])
             for index, column in self.columns[name]:
                 log = log + x[index] * column
-            values[name] = np.minimum(spec.cap, spec.prior * np.exp(log))
+            values[name] = np.minimum(spec.cap, spec.prior * np.exp(log)) * np.exp(self.offsets[name])
         return values
 
 
@@ -165,7 +165,8 @@ def _newton_step(
     epsilon = 1e-4
     for name, spec in design.specs.items():
         moved = dict(values)
-        moved[name] = np.minimum(spec.cap, values[name] * np.exp(epsilon))
+        limit = spec.cap * np.exp(design.offsets[name])
+        moved[name] = np.minimum(limit, values[name] * np.exp(epsilon))
         slope = (residuals(moved) - base) / epsilon
         for index, column in design.columns[name]:
             jacobian[:, index] = slope * column
