@@ -113,7 +113,7 @@ def _sums(snapshot: QuoteSnapshot, words: Wording, term: str) -> dict[str, Any]:
 
 
 def _picture(snapshot: QuoteSnapshot, words: Wording, term: str) -> dict[str, Any] | None:
-    """The net total by category as one bar; none where an amount isn't known or there is nothing to divide."""
+    """The net total by category as one bar; none where an amount isn't known or there are no two parts."""
     if snapshot.net.term is None:
         return None
     sums = {
@@ -136,6 +136,8 @@ def _picture(snapshot: QuoteSnapshot, words: Wording, term: str) -> dict[str, An
         for (category, amount), color in zip(sums.items(), COLORS, strict=True)
         if amount > 0
     ]
+    if len(parts) < 2:
+        return None
     code = "picture.caption.discounted" if discount else "picture.caption"
     return {
         "title": words.say("picture.title"),

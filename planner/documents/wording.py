@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
@@ -20,6 +21,8 @@ from planner.engine.quote_math import Currency, plain_decimal
 WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
 LANGUAGES: Final = ("en", "id")
 MINUS: Final = "\u2212"
+_NUMBER: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @lru_cache(maxsize=len(LANGUAGES))
@@ -53,11 +56,22 @@ class Wording:
 
     def statement(self, statement: Statement) -> str:
         """A sentence: its own text, or that of its code."""
-        return statement.text or self.say(f"statement.{statement.code}", **statement.values)
+        values = {name: self._value(value) for name, value in statement.values.items()}
+        return statement.text or self.say(f"statement.{statement.code}", **values)
+
+    def _value(self, text: str) -> str:
+        """A statement's value: numbers and days as the language writes them."""
+        if _NUMBER.fullmatch(text):
+            return self.exact(Decimal(text))
+        return self.day(date.fromisoformat(text)) if _DAY.fullmatch(text) else text
 
     def months(self, count: int) -> str:
         """``12 months``."""
         return self.say("months.one" if count == 1 else "months.other", n=count)
+
+    def nodes(self, count: int, shape: str) -> str:
+        """``2 nodes of 8x H200 SXM``."""
+        return self.say("nodes.one" if count == 1 else "nodes.other", n=count, shape=shape)
 
     def fixed(self, value: Decimal | float, places: int) -> str:
         """``value`` with that many decimals and the language's separators, rounded half up."""

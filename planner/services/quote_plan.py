@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from catalog.models import Provider
 from planner.documents.snapshot import Band, Fact, Plan, Statement
+from planner.documents.wording import wording
 from planner.engine.answers import Term
 from planner.engine.quote_math import plain_decimal
 from planner.engine.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
@@ -21,11 +22,11 @@ KEPT_CHECKPOINTS: Final = 3
 DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
 USD: Final = "USD"
 ANYWHERE: Final = "*"
-"""The region of offers that state none."""
+"""In the region of offers that state none, or only a country."""
 CONTRACT_FLAGS: Final = frozenset({"price_book_discount", "negotiated_price", "private_capacity", "committed_capacity"})
 
 
-def compute_item(version: ScenarioVersion) -> ItemTerms:
+def compute_item(version: ScenarioVersion, language: str = "en") -> ItemTerms:
     """The compute line: node-hours of a month, or of the whole run, at the plan's price."""
     option = option_of(version)
     cluster, price = option["cluster"], option["price"]
@@ -35,7 +36,7 @@ def compute_item(version: ScenarioVersion) -> ItemTerms:
     per_node = f"{cluster['gpus_per_node']:g}x {cluster['accelerator_name']}"
     return ItemTerms(
         category="compute",
-        label=f"{nodes} {'node' if nodes == 1 else 'nodes'} of {per_node}",
+        label=wording(language).nodes(nodes, per_node),
         detail=f"{place_text(cluster)}; {nodes} x {hours:f} h",
         source=f"{price['source']}, {price['as_of']}"[:240],
         quantity=nodes * hours,
@@ -49,7 +50,7 @@ def compute_item(version: ScenarioVersion) -> ItemTerms:
 def place_text(cluster: Mapping[str, Any]) -> str:
     """Instance type, provider by name, region and country; where no place is stated, none is made up."""
     known = [cluster["instance_type"], provider_name(cluster["provider"]), cluster["region"], cluster["country"]]
-    return ", ".join(part for part in known if part and part != ANYWHERE)
+    return ", ".join(part for part in known if part and ANYWHERE not in part)
 
 
 def provider_name(code: str) -> str:
@@ -158,7 +159,11 @@ def _facts(version: ScenarioVersion, option: Mapping[str, Any]) -> list[Fact]:
     ]
     rented = [
         Fact(code="provider", text=provider_name(cluster["provider"])),
-        *(Fact(code=code, text=cluster[code]) for code in ("region", "country") if cluster[code] not in ("", ANYWHERE)),
+        *(
+            Fact(code=code, text=cluster[code])
+            for code in ("region", "country")
+            if cluster[code] and ANYWHERE not in cluster[code]
+        ),
         Fact(code="instance_type", text=cluster["instance_type"]),
         Fact(code="accelerator", text=cluster["accelerator_name"]),
         Fact(code="purchase_option", text=cluster["purchase_option"]),

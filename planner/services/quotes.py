@@ -56,7 +56,8 @@ def create_quote(
     scope.require("planner.change_quote")
     given = dict(terms)
     if version is not None:
-        given.setdefault("items", [plain(compute_item(version))])
+        language = "id" if given.get("language") == "id" else "en"
+        given.setdefault("items", [plain(compute_item(version, language))])
         given.setdefault("shares", _mark_up(scope))
         given.setdefault("months", default_months(version))
         given.setdefault("title", version.scenario.name[:160])

@@ -10,7 +10,7 @@ import pytest
 from fontTools.ttLib import TTFont
 
 from planner.documents import glyphs
-from planner.documents.snapshot import snapshot_from_json, snapshot_to_json
+from planner.documents.snapshot import Statement, snapshot_from_json, snapshot_to_json
 from planner.documents.wording import LANGUAGES, WORDS_DIR, wording
 from planner.engine.quote_math import CATEGORIES, Currency
 from tests.planner.documents.quotes import quote
@@ -47,6 +47,15 @@ def test_numbers_and_dates_by_language():
     assert english.share(0.0004) == "< 0.1\u00a0%"
     assert english.rounded(70_553_706_496.0) == "70,553,706,496"
     assert english.rounded(0.0312345) == "0.03123"
+
+
+def test_values_of_statements_are_written_as_the_language_does():
+    hours = Statement(code="run_hours", values={"hours": "1703.7878"})
+    stale = Statement(code="stale_price", values={"date": "2026-05-24"})
+    assert "1.703,7878 jam" in wording("id").statement(hours)
+    assert "24 Mei 2026" in wording("id").statement(stale)
+    assert "24 May 2026" in wording("en").statement(stale)
+    assert wording("id").nodes(2, "8x H200") == "2 node 8x H200"
 
 
 def test_coverage_is_that_of_the_fonts():
