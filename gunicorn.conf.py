@@ -14,4 +14,5 @@ control_socket_disable = True
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None
 graceful_timeout = 4
 errorlog = "-"
+logger_class = "planner.access_log.AccessLog"
 accesslog = "-" if os.environ.get("ACCESS_LOG") else None

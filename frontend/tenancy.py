@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from planner.selectors.scope import Scope, scopes_of
@@ -43,3 +44,8 @@ def organizations(request: HttpRequest) -> dict[str, Any]:
         "my_organizations": my_scopes(request),
         "active_organization": scope.organization if scope is not None else None,
     }
+
+
+def mail(request: HttpRequest) -> dict[str, bool]:
+    """Whether messages leave this site: pages that promise one say so where none does."""
+    return {"mail_is_sent": settings.MAIL_IS_SENT}

@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import MutableMapping
 from typing import Any, Literal
 
 import structlog
 
 LogFormat = Literal["console", "json"]
+
+_SECRET_IN_ADDRESS = re.compile(
+    r"(/(?:shared|invitations|accounts/password/reset/key|accounts/confirm-email)/)(?!accept/)[^/?#\s\"']+"
+)
+
+
+def masked(text: str) -> str:
+    """``text`` with the secrets of addresses taken out: who has such an address may read or join.
+
+    >>> masked("Not Found: /shared/Zx81/"), masked("Not Found: /invitations/"), masked("/api/v1/invitations/accept/")
+    ('Not Found: /shared/[secret]/', 'Not Found: /invitations/', '/api/v1/invitations/accept/')
+    """
+    return _SECRET_IN_ADDRESS.sub(r"\1[secret]", text)
+
+
+def mask_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Every text of a log line, masked."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = masked(value)
+    return event
+
 
 _SHARED_PROCESSORS: list[Any] = [
     structlog.contextvars.merge_contextvars,
@@ -29,7 +53,7 @@ def configure_logs(*, level: str, log_format: LogFormat) -> dict[str, Any]:
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
-    renderers: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    renderers: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, mask_secrets]
     if log_format == "json":
         renderers += [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
     else:

@@ -89,6 +89,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "frontend.middleware.PageRequestMiddleware",
 ]
 
 ROOT_URLCONF = "planner.urls"
@@ -108,6 +109,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "frontend.tenancy.organizations",
+                "frontend.tenancy.mail",
             ],
         },
     },
@@ -196,6 +198,7 @@ ACCOUNT_RATE_LIMITS = {
 EMAIL_URL = env.str("EMAIL_URL", default="")
 globals().update(env.email_url_config(EMAIL_URL or "consolemail://"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.str("EMAIL_FROM", default="") or "Takar <takar@localhost>"
+MAIL_IS_SENT = bool(EMAIL_URL) and not EMAIL_URL.startswith(("consolemail:", "dummymail:"))
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if EMAIL_URL else "optional"
 MFA_ADAPTER = "planner.accounts.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import render, resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from catalog.selectors import CatalogNotLoaded
 from planner.selectors.scope import NotFound, scope_of
@@ -30,6 +31,22 @@ def needs_catalog(view: View) -> View:
     return guarded
 
 
+def signed_in(view: View) -> View:
+    """Send who is signed out to sign in, and then to a page: never to an address that only takes forms."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated:
+            return view(request, *args, **kwargs)
+        if request.method in ("GET", "HEAD"):
+            return redirect_to_login(request.get_full_path())
+        sent_from = request.headers.get("Referer", "")
+        is_ours = url_has_allowed_host_and_scheme(sent_from, {request.get_host()}, require_https=request.is_secure())
+        return redirect_to_login(sent_from if is_ours else resolve_url("organizations"))
+
+    return guarded
+
+
 def organization_page(permission: str) -> Callable[[View], View]:
     """Give the view the ``scope`` of the organization in its address, instead of the ``slug``.
 
@@ -37,7 +54,7 @@ def organization_page(permission: str) -> Callable[[View], View]:
     """
 
     def guard(view: View) -> View:
-        @login_required
+        @signed_in
         @wraps(view)
         def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
             try:

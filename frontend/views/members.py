@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from frontend import words
 from frontend.entry import Entry, build_entry
 from frontend.tenancy import choose
-from frontend.views.guard import organization_page
+from frontend.views.guard import organization_page, signed_in
 from planner.engine.errors import InvalidQuestion
 from planner.models import Invitation, Membership, Role, User
 from planner.permissions import SERVICE_ACCOUNT_ROLES
@@ -142,7 +141,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     return render(request, "frontend/organization/invitation.html", context)
 
 
-@login_required
+@signed_in
 def _accept(request: HttpRequest, user: User, token: str) -> HttpResponse:
     try:
         membership = invitations.accept_invitation(user=user, token=token)

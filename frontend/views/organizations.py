@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -12,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.entry import Entry, build_entry
 from frontend.tenancy import choose, my_scopes
-from frontend.views.guard import organization_page
+from frontend.views.guard import organization_page, signed_in
 from planner.engine.errors import InvalidQuestion
 from planner.models import User
 from planner.selectors.scope import Scope, scope_of
@@ -22,7 +21,7 @@ from planner.services.organizations import create_organization, rename_organizat
 from planner.services.tenancy import Conflict
 
 
-@login_required
+@signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def organizations(request: HttpRequest) -> HttpResponse:
     """The visitor's organizations, and a form for a new one."""
@@ -47,7 +46,7 @@ def _list(request: HttpRequest, entry: Entry, problem: str, status: int) -> Http
     return render(request, "frontend/organization/list.html", context, status=status)
 
 
-@login_required
+@signed_in
 @require_POST
 def use_organization(request: HttpRequest) -> HttpResponse:
     """Plan with the prices of the organization named, or with list prices; then back to the page it was asked on."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -19,7 +18,7 @@ from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, read_query
 from frontend.tenancy import active_scope, my_scopes
-from frontend.views.guard import needs_catalog, organization_page
+from frontend.views.guard import needs_catalog, organization_page, signed_in
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Scenario, ShareLink, User
 from planner.selectors import scenarios as read
@@ -33,7 +32,7 @@ PAGE_SIZE = 50
 NEW_LINK = "new_link"
 
 
-@login_required
+@signed_in
 @needs_catalog
 @require_http_methods(["GET", "HEAD", "POST"])
 def save_plan(request: HttpRequest, kind: str) -> HttpResponse:

@@ -112,6 +112,9 @@ def _memberships(user: User | AnonymousUser) -> QuerySet[Membership]:
 def _named(organization: str | UUID) -> Q:
     if isinstance(organization, UUID):
         return Q(organization__uuid=organization)
+    if "\x00" in organization:
+        # No text of PostgreSQL holds one, and it refuses even to look.
+        return Q(pk__in=[])
     try:
         return Q(organization__uuid=UUID(organization))
     except ValueError:

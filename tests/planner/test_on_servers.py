@@ -17,7 +17,7 @@ from django.db import connection
 from tests.planner.real_servers import postgresql, redis_server
 
 ROOT = Path(__file__).resolve().parents[2]
-SUITES = ("tests/planner", "tests/catalog", "tests/api")
+SUITES = ("tests/planner", "tests/catalog", "tests/api", "tests/isolation/test_nul.py")
 # These ask how requests are read, thousands of times: nothing that a database could change.
 LEFT_OUT = ("--ignore=tests/api/test_fuzz.py", "--ignore=tests/api/test_schemathesis.py")
 TIMEOUT_S = 900
