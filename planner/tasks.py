@@ -8,7 +8,8 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready
 
-from planner.services.run_execution import execute_run
+from planner.services.run_execution import execute_run, help_with_run
+from planner.services.run_parts import HELP_RUN_TASK
 from planner.services.runs import EXECUTE_RUN_TASK, delete_old_runs, resend_lost_runs
 
 
@@ -16,6 +17,12 @@ from planner.services.runs import EXECUTE_RUN_TASK, delete_old_runs, resend_lost
 def execute_run_task(run_id: int) -> None:
     """Run one job."""
     execute_run(run_id=run_id)
+
+
+@shared_task(name=HELP_RUN_TASK)
+def help_run_task(run_id: int) -> None:
+    """Do parts of a job that another worker runs."""
+    help_with_run(run_id=run_id)
 
 
 @shared_task(name="planner.resend_lost_runs")

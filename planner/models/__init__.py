@@ -16,6 +16,7 @@ from planner.models.pricebook import (
 )
 from planner.models.quote import EXPIRED, SHOWN_STATUSES, Quote, QuoteCounter, QuoteStatus
 from planner.models.run import Run, RunStatus
+from planner.models.run_part import RunPart
 from planner.models.scenario import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
 from planner.models.user import User
 
@@ -42,6 +43,7 @@ __all__ = [
     "QuoteStatus",
     "Role",
     "Run",
+    "RunPart",
     "RunStatus",
     "Scenario",
     "ScenarioComment",

@@ -1,9 +1,9 @@
 """Every kind of job, by name."""
 
 from planner.services.plan_sweep import PLAN_SWEEP
-from planner.services.run_kind import ReportProgress, RunKind
+from planner.services.run_kind import ReportProgress, RunKind, SpreadKind
 from planner.services.simulation_job import SIMULATION
 
-__all__ = ["RUN_KINDS", "ReportProgress", "RunKind"]
+__all__ = ["RUN_KINDS", "ReportProgress", "RunKind", "SpreadKind"]
 
-RUN_KINDS: dict[str, RunKind] = {"plan_sweep": PLAN_SWEEP, "simulation": SIMULATION}
+RUN_KINDS: dict[str, RunKind | SpreadKind] = {"plan_sweep": PLAN_SWEEP, "simulation": SIMULATION}

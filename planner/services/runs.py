@@ -19,6 +19,7 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus, User
 from planner.selectors.scope import Scope
 from planner.services.run_kinds import RUN_KINDS
+from planner.services.run_parts import resend_lost_parts, worker_lost_error
 from planner.services.stored_traces import delete_trace
 
 logger = structlog.get_logger(__name__)
@@ -86,6 +87,7 @@ def resend_lost_runs(*, queued_for: timedelta = RESEND_AFTER) -> int:
     run_ids = list(Run.objects.filter(waiting | lost).order_by("created_at").values_list("pk", flat=True)[:MOST_RESENT])
     for run_id in run_ids:
         announce_run(run_id=run_id)
+    resend_lost_parts()
     return len(run_ids)
 
 
@@ -97,10 +99,7 @@ def _close_expired_runs() -> None:
         status=RunStatus.FAILED,
         finished_at=Now(),
         lease_token=None,
-        error={
-            "code": "worker_lost",
-            "detail": f"{settings.RUN_MAX_ATTEMPTS} workers in a row stopped during this run.",
-        },
+        error=worker_lost_error(),
     )
 
 

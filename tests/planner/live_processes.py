@@ -39,13 +39,14 @@ def environment(**more: str) -> dict[str, str]:
 class LiveProcess:
     """A Celery process in a session of its own, so that it can be killed with all its children."""
 
-    def __init__(self, *arguments: str, log: Path) -> None:
+    def __init__(self, *arguments: str, log: Path, broker_url: str = "") -> None:
         self.log = log
+        elsewhere = {"CELERY_BROKER_URL": broker_url} if broker_url else {}
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "celery", "--quiet", "-A", "planner.celery", *arguments],
                 cwd=ROOT,
-                env=environment(),
+                env=environment(**elsewhere),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -62,11 +63,11 @@ class LiveProcess:
             self._process.wait(10)
 
 
-def start_worker(folder: Path, *, processes: int = 1) -> LiveProcess:
-    """A worker that also knows the slow kind of job."""
+def start_worker(folder: Path, *, processes: int = 1, broker_url: str = "") -> LiveProcess:
+    """A worker that also knows the slow kinds of job; on the test's own broker unless another one is given."""
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     include = ("-I", "tests.planner.slow_worker", "--concurrency", str(processes))
-    return LiveProcess("worker", *include, *quiet, log=folder / "worker.log")
+    return LiveProcess("worker", *include, *quiet, log=folder / "worker.log", broker_url=broker_url)
 
 
 def start_beat(folder: Path) -> LiveProcess:

@@ -47,14 +47,47 @@ def postgresql() -> Iterator[str]:
 @contextmanager
 def redis_server() -> Iterator[str]:
     """A running Redis; yields its URL."""
+    with restartable_redis() as server:
+        yield server.url
+
+
+@contextmanager
+def restartable_redis() -> Iterator[Redis]:
+    """A running Redis that keeps nothing and can be restarted."""
     with _folder(None) as folder:
-        port = free_port()
-        command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-        with _server(None, command, stop=signal.SIGTERM):
-            client = redis.Redis(port=port)
-            _wait_until(client.ping, redis.ConnectionError)
-            client.close()
-            yield f"redis://127.0.0.1:{port}/0"
+        server = Redis(folder)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+class Redis:
+    """A Redis server on a port of its own, nothing kept on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._command = ["redis-server", "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        self._command += ["--port", str(self.port)]
+        self._start()
+
+    def _start(self) -> None:
+        self._process = _started(None, self._command)
+        client = redis.Redis(port=self.port)
+        _wait_until(client.ping, redis.ConnectionError)
+        client.close()
+
+    def stop(self) -> None:
+        """Ask it to end."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(30)
+
+    def restart(self) -> None:
+        """Killed, and started again empty."""
+        self._process.kill()
+        self._process.wait(30)
+        self._start()
 
 
 def free_port() -> int:
@@ -100,7 +133,16 @@ def _run_as(account: pwd.struct_passwd | None, command: list[str]) -> None:
 
 @contextmanager
 def _server(account: pwd.struct_passwd | None, command: list[str], *, stop: signal.Signals) -> Iterator[None]:
-    process = subprocess.Popen(
+    process = _started(account, command)
+    try:
+        yield
+    finally:
+        process.send_signal(stop)
+        process.wait(30)
+
+
+def _started(account: pwd.struct_passwd | None, command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -108,11 +150,6 @@ def _server(account: pwd.struct_passwd | None, command: list[str], *, stop: sign
         preexec_fn=stop_with_parent,
         **_identity(account),
     )
-    try:
-        yield
-    finally:
-        process.send_signal(stop)
-        process.wait(30)
 
 
 def _identity(account: pwd.struct_passwd | None) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from catalog.services import load_catalog
-from planner.models import Run, RunStatus
+from planner.models import Run, RunPart, RunStatus
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.runs import announce_run, cancel_run, create_run
 from tests.planner.live_processes import LiveProcess, start_beat, start_worker
-from tests.planner.slow_kind import SLOW_KIND
+from tests.planner.real_servers import restartable_redis
+from tests.planner.slow_kind import SLOW_KIND, SLOW_PARTS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("live-jobs")]
 
@@ -24,6 +25,7 @@ PATIENCE_S = 60.0
 @pytest.fixture(autouse=True)
 def _slow_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RUN_KINDS, "count_slowly", SLOW_KIND)
+    monkeypatch.setitem(RUN_KINDS, "count_in_parts", SLOW_PARTS)
 
 
 @pytest.fixture
@@ -121,3 +123,54 @@ def test_no_run_is_done_twice_by_workers_that_are_told_of_it_three_times(
         _wait(run, lambda run: run.is_final)
         assert (run.status, run.attempts) == (RunStatus.SUCCEEDED, 1)
     assert Run.objects.filter(attempts__gt=1).count() == 0
+
+
+PARTS = {"parts": 6, "steps": 5, "pause_s": 0.1}
+
+
+def _held_by_two(run: Run) -> bool:
+    return RunPart.objects.filter(run=run, status=RunStatus.RUNNING).count() == 2
+
+
+def test_parts_are_shared_by_two_workers_and_one_may_be_killed(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    workers = [start_worker(tmp_path), start_worker(tmp_path)]
+    processes += [*workers, start_beat(tmp_path)]
+    run = create_run(kind="count_in_parts", params=PARTS)
+    _wait(run, _held_by_two)
+    workers[0].kill()
+    _wait(run, lambda run: run.is_final)
+    assert (run.status, run.error) == (RunStatus.SUCCEEDED, None)
+    assert (run.result or {})["parts"] == list(range(6))
+    assert run.attempts <= 2
+    assert not RunPart.objects.exists()
+
+
+def test_a_cancelled_fan_out_frees_both_workers_in_two_seconds(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    processes += [start_worker(tmp_path), start_worker(tmp_path)]
+    run = create_run(kind="count_in_parts", params={"parts": 8, "steps": 400, "pause_s": 0.1})
+    _wait(run, _held_by_two)
+    asked_s = time.monotonic()
+    cancel_run(run=run)
+    _wait(run, lambda run: run.is_final)
+    assert (run.status, time.monotonic() - asked_s < 2) == (RunStatus.CANCELLED, True)
+    others = [create_run(kind="count_slowly", params={"steps": 20, "pause_s": 0.1}) for _ in range(2)]
+    for other in others:
+        _wait(other, lambda run: run.status == RunStatus.RUNNING)
+    assert time.monotonic() - asked_s < 5
+    assert {other.status for other in others} == {RunStatus.RUNNING}
+
+
+@pytest.mark.servers
+def test_a_redis_that_restarts_empty_costs_a_fan_out_nothing(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    with restartable_redis() as server:
+        run = create_run(kind="count_in_parts", params=PARTS)
+        processes += [start_worker(tmp_path, broker_url=server.url) for _ in range(2)]
+        _wait(run, lambda run: run.progress >= 0.3)
+        server.restart()
+        _wait(run, lambda run: run.is_final)
+        assert (run.status, run.attempts) == (RunStatus.SUCCEEDED, 1)
+        assert (run.result or {})["parts"] == list(range(6))
+        assert len((run.result or {})["pids"]) == 2
+        later = create_run(kind="count_slowly", params={"steps": 1, "pause_s": 0.1})
+        processes.append(start_worker(tmp_path, broker_url=server.url))
+        assert _wait(later, lambda run: run.is_final).status == RunStatus.SUCCEEDED

@@ -18,9 +18,10 @@ from kombu.exceptions import OperationalError
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus, User
 from planner.selectors.runs import find_run, runs_of
-from planner.services import run_execution
-from planner.services.run_execution import LeaseLost, RunCancelled, RunProgress, claim_run, execute_run, finish_run
+from planner.services import run_progress
+from planner.services.run_execution import claim_run, execute_run, finish_run
 from planner.services.run_kinds import RUN_KINDS, ReportProgress, RunKind
+from planner.services.run_progress import LeaseLost, RunCancelled, RunProgress
 from planner.services.runs import cancel_run, create_run, delete_old_runs, resend_lost_runs
 
 pytestmark = pytest.mark.django_db
@@ -260,7 +261,7 @@ class TestExecute:
         assert (run.status, run.result, steps) == (RunStatus.CANCELLED, None, [0])
 
     def test_leaves_a_run_that_was_taken_over_alone(self, kind: AddKind, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(run_execution, "PROGRESS_INTERVAL_S", 0.0)
+        monkeypatch.setattr(run_progress, "PROGRESS_INTERVAL_S", 0.0)
 
         def work(params: Mapping[str, Any], report: ReportProgress) -> dict[str, Any]:
             run = Run.objects.get()

@@ -13,7 +13,8 @@ from django.core.files.storage import default_storage
 
 from planner.engine.errors import InvalidQuestion
 from planner.models import Run, RunStatus
-from planner.services.run_execution import RunCancelled, execute_run
+from planner.services.run_execution import execute_run
+from planner.services.run_progress import RunCancelled
 from planner.services.runs import create_run, delete_old_runs
 from planner.services.simulation_job import MOST_REQUESTS, read_simulation
 from planner.services.simulation_run import run_simulation
