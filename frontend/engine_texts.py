@@ -224,4 +224,14 @@ TEXTS = (
     _("Empty: none."),
     _("Upgrade at"),
     _("A rolling upgrade; empty: none."),
+    # Words inside the engine's sentences.
+    _("USD a month"),
+    _("capacity and headroom"),
+    _("the latency limits"),
+    _("list prices"),
+    _("one GPU"),
+    _("GPUs a node"),
+    _("GiB a GPU"),
+    _("offers"),
+    _("a day"),
 )

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.query import default_text, traffic_way
+from frontend.sentences import shown
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import FieldSpec, specs
 
@@ -160,7 +161,7 @@ def error_text(error: FieldError) -> str:
     >>> error_text(FieldError(field="headroom", value="2", message="Out of range.", allowed="0 to 0.9"))
     'Out of range: 2.'
     """
-    message = _(error.message)
+    message = shown(error.message)
     value = "" if error.value is None else str(error.value)
     if value and value not in message and len(value) <= 60:
         return _("%(message)s: %(value)s.") % {"message": message.rstrip("."), "value": value}
@@ -169,8 +170,8 @@ def error_text(error: FieldError) -> str:
 
 def allowed_text(error: FieldError) -> str:
     """What would do, in the page's language."""
-    allowed = error.allowed.removeprefix("One of: ")
-    return _("Allowed: %(allowed)s") % {"allowed": _(allowed)} if allowed else ""
+    allowed = shown(error.allowed).removeprefix("One of: ")
+    return _("Allowed: %(allowed)s") % {"allowed": allowed} if allowed else ""
 
 
 def form_field(

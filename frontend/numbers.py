@@ -31,7 +31,12 @@ def fixed(value: Number | None, places: int = 0) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     # A page formats a thousand numbers: Python's own formatting is many times faster than a locale library's.
-    return f"{value:,.{places}f}".translate(_separators(get_language() or "en"))
+    return localized(f"{value:,.{places}f}")
+
+
+def localized(text: str) -> str:
+    """A number that Python formatted, with the language's separators."""
+    return text.translate(_separators(get_language() or "en"))
 
 
 def rounded(value: Number | None, digits: int = 3) -> str:

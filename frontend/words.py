@@ -16,6 +16,8 @@ from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from catalog.selectors import list_providers
+from planner.engine.field_spec import specs
+from planner.engine.workload import InferenceQuestion, TrainingQuestion
 
 DATA_DIR = Path(__file__).resolve().parent / "data"
 
@@ -156,6 +158,13 @@ REJECTIONS: dict[str, str | Promise] = {
     "layout": _("No valid layout"),
     "deadline": _("Not done by the deadline"),
     "finish_days": _("Not done by the deadline"),
+    "gpus": _("Not this number of GPUs"),
+    "framework": _("The framework does not run there"),
+    "engine": _("The engine does not run there"),
+    "precision": _("No matrix units of this precision"),
+    "network_unknown": _("Network speed not stated"),
+    "filter_whole_gpus": _("Less than one GPU"),
+    "filter_real_offers": _("Averages, not offers"),
 }
 CHOICES: dict[str, str | Promise] = {
     "auto": _("Automatic"),
@@ -292,11 +301,28 @@ def term(name: str) -> str:
     return str(TERMS.get(name, plain(name)))
 
 
+@lru_cache(maxsize=1)
+def _labels() -> dict[str, str]:
+    return {
+        name: spec.label
+        for question_type in (TrainingQuestion, InferenceQuestion)
+        for name, (spec, _default) in specs(question_type).items()
+    }
+
+
+def field_label(name: str) -> str:
+    """What a form calls a question's field."""
+    label = _labels().get(name)
+    return gettext(label) if label else name
+
+
 def rejection(code: str) -> str:
     """Why options were left out, as a heading; a filter says which."""
+    if code in REJECTIONS:
+        return str(REJECTIONS[code])
     if code.startswith("filter_"):
-        return gettext("Left out by a filter: %(name)s") % {"name": plain(code.removeprefix("filter_"))}
-    return str(REJECTIONS.get(code, plain(code).capitalize()))
+        return gettext("Left out by a filter: %(name)s") % {"name": field_label(code.removeprefix("filter_"))}
+    return plain(code).capitalize()
 
 
 def group(code: str) -> str:

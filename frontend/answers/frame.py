@@ -11,6 +11,7 @@ from django.utils.translation import ngettext
 from frontend import figures, numbers, words
 from frontend.answers import parts
 from frontend.answers.shown import Answer, Chart, Part
+from frontend.sentences import shown
 from planner.engine.answers import GpuMemory, InferencePlan, Rejection, TrainingPlan
 
 COMPARED = 5
@@ -112,7 +113,7 @@ def nothing_fits(
         rejected_title=rejected_title(plan),
         rejected=parts.rejected_groups(plan.rejections),
         ways_out=parts.ways_out(plan.advice, given, question_type),
-        assumptions=plan.assumptions,
+        assumptions=tuple(shown(text) for text in plan.assumptions),
         facts=facts,
         bar_cost=_("Nothing fits"),
     )
@@ -131,8 +132,8 @@ def _what_binds(rejections: Sequence[Rejection]) -> str:
     return _("%(why)s (%(count)s options). Closest: %(subject)s. %(reason)s") % {
         "why": words.rejection(code),
         "count": numbers.fixed(totals[code]),
-        "subject": closest.subject,
-        "reason": closest.reason,
+        "subject": shown(closest.subject),
+        "reason": shown(closest.reason),
     }
 
 

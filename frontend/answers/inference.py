@@ -12,6 +12,7 @@ from frontend.answers import frame, parts
 from frontend.answers.inference_charts import charts
 from frontend.answers.inference_table import columns, row
 from frontend.answers.shown import Answer, KeyFigure
+from frontend.sentences import shown
 from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.workload import InferenceQuestion
 
@@ -35,8 +36,8 @@ def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str
         rejected_title=frame.rejected_title(plan),
         rejected=parts.rejected_groups(plan.rejections),
         ways_out=(),
-        remarks=tuple(_(item.suggestion) for item in plan.advice),
-        assumptions=plan.assumptions,
+        remarks=tuple(shown(item.suggestion) for item in plan.advice),
+        assumptions=tuple(shown(text) for text in plan.assumptions),
         facts=parts.model_facts(plan.model),
         bar_cost=_("%(money)s a month") % {"money": numbers.money(chosen.price.usd_per_month)},
         bar_speed=_("TTFT %(time)s") % {"time": numbers.duration(chosen.speed.ttft_ms.get(at))},

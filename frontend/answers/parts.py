@@ -15,6 +15,7 @@ from frontend import numbers, words
 from frontend.answers.shown import Cell, Part, RejectedGroup, RejectedLine, WayOut, WorkingGroup, WorkingLine
 from frontend.figures import SERIES
 from frontend.query import canonical_query
+from frontend.sentences import shown
 from planner.engine.answers import (
     Advice,
     Cluster,
@@ -89,11 +90,11 @@ def confidence_text(confidence: Confidence) -> str:
     """e.g. ``estimate ±9 %, calibrated: 34 measured cases``; without a band where none is known."""
     kind = str(words.CONFIDENCE[confidence.kind])
     if not math.isfinite(confidence.high):
-        return _("%(kind)s: %(basis)s") % {"kind": kind, "basis": confidence.basis}
+        return _("%(kind)s: %(basis)s") % {"kind": kind, "basis": shown(confidence.basis)}
     return _("estimate %(band)s, %(kind)s: %(basis)s") % {
         "band": numbers.band(confidence.low, confidence.high),
         "kind": kind,
-        "basis": confidence.basis,
+        "basis": shown(confidence.basis),
     }
 
 
@@ -170,7 +171,7 @@ def _working_group(name: str, terms: Sequence[Term]) -> WorkingGroup:
                 name=words.term(term.name),
                 value=_with_unit(term.value, term.unit),
                 exact=term.value,
-                formula=term.formula,
+                formula=shown(term.formula),
                 share=term.value / total if is_sum else None,
             )
             for term in terms
@@ -200,20 +201,20 @@ def _rejected_group(code: str, members: Sequence[Rejection]) -> RejectedGroup:
     commonest: dict[str, Rejection] = {}
     for rejection in sorted(members, key=lambda rejection: -rejection.count):
         commonest.setdefault(rejection.subject, rejection)
-    shown = list(commonest.values())[:SHOWN_REJECTIONS]
+    listed = list(commonest.values())[:SHOWN_REJECTIONS]
     return RejectedGroup(
         title=words.rejection(code),
         count=numbers.fixed(_count(members)),
         lines=tuple(
             RejectedLine(
-                subject=rejection.subject,
-                reason=rejection.reason,
+                subject=shown(rejection.subject),
+                reason=shown(rejection.reason),
                 numbers=broke(rejection),
                 count=numbers.fixed(_count([member for member in members if member.subject == rejection.subject])),
             )
-            for rejection in shown
+            for rejection in listed
         ),
-        more=len(commonest) - len(shown),
+        more=len(commonest) - len(listed),
     )
 
 
@@ -235,7 +236,7 @@ def broke(rejection: Rejection) -> str:
 def memory_parts(memory: GpuMemory) -> tuple[Part, ...]:
     """The parts of one GPU's memory in GiB, free last."""
     parts = [(key, value) for key, value in memory.parts_gib.items() if value > 0]
-    shown = [
+    taken = [
         Part(
             key=key,
             label=words.memory_part(key),
@@ -252,7 +253,7 @@ def memory_parts(memory: GpuMemory) -> tuple[Part, ...]:
         share=numbers.percent(memory.free_gib / memory.capacity_gib),
         swatch="part-free",
     )
-    return (*shown, free)
+    return (*taken, free)
 
 
 def part_colors(parts: Sequence[Part]) -> dict[str, str]:
@@ -270,7 +271,7 @@ def model_facts(model: ModelSummary) -> tuple[tuple[str, str], ...]:
         (_("Model"), model.name or model.hf_id),
         (_("Parameters"), params),
         (_("Layers"), numbers.fixed(model.layers)),
-        (_("Attention"), model.attention),
+        (_("Attention"), shown(model.attention)),
         (_("Native format"), words.choice(model.native_format)),
         (_("KV cache a token"), _("%(n)s KiB at 16 bit") % {"n": numbers.rounded(model.kv_bytes_per_token / 1024)}),
         (_("Longest context"), _("%(n)s tokens") % {"n": numbers.fixed(model.max_context)}),
@@ -287,7 +288,7 @@ def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: 
     """Advice with the link to the question it suggests; a remark that changes no field has none."""
     return tuple(
         WayOut(
-            text=_(item.suggestion),
+            text=shown(item.suggestion),
             query=canonical_query({**given, item.field: item.value}, question_type)
             if item.field and item.value
             else "",

@@ -13,6 +13,7 @@ from frontend.answers import frame, parts
 from frontend.answers.shown import Answer, KeyFigure
 from frontend.answers.training_charts import charts
 from frontend.answers.training_table import columns, row
+from frontend.sentences import shown
 from planner.engine.answers import TrainingOption, TrainingPlan
 from planner.engine.workload import TrainingQuestion
 
@@ -35,9 +36,9 @@ def present_training(plan: TrainingPlan, given: Mapping[str, str], wanted: str) 
         rejected_title=frame.rejected_title(plan),
         rejected=parts.rejected_groups(plan.rejections),
         ways_out=(),
-        remarks=tuple(_(item.suggestion) for item in plan.advice),
-        assumptions=plan.assumptions,
-        facts=(*facts(plan), (_("MFU counts"), chosen.speed.mfu_convention)),
+        remarks=tuple(shown(item.suggestion) for item in plan.advice),
+        assumptions=tuple(shown(text) for text in plan.assumptions),
+        facts=(*facts(plan), (_("MFU counts"), shown(chosen.speed.mfu_convention))),
         bar_cost=numbers.money(chosen.usd_total),
         bar_speed=numbers.days(chosen.speed.days),
         notice=frame.notice(wanted, chosen.id),

@@ -17,6 +17,7 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
 from planner.engine.parallelism import valid_tensor_parallel
 from planner.engine.quantization import WEIGHT_FORMATS, compute_format, resolve_format
+from planner.engine.sentences import say
 from planner.engine.workload import InferenceQuestion
 
 IntArray = NDArray[np.int64]
@@ -182,7 +183,7 @@ def check_pinned(arch: ModelArch, question: InferenceQuestion) -> None:
             FieldError(
                 field="tensor_parallel",
                 value=question.tensor_parallel,
-                message="Does not divide this model's attention heads and key-value heads.",
+                message=say("Does not divide this model's attention heads and key-value heads."),
                 allowed=", ".join(str(tp) for tp in valid),
                 code="invalid_layout",
             )

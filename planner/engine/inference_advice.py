@@ -7,6 +7,7 @@ from math import ceil, isfinite
 
 from planner.engine.answers import Advice, Rejection
 from planner.engine.field_spec import specs
+from planner.engine.sentences import FieldName, Noun, say
 from planner.engine.workload import InferenceQuestion
 
 MOST = 3
@@ -43,7 +44,13 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
         if most is None or value <= most:
             yield Advice(
                 field=field,
-                suggestion=f"Raise {field} to {value:,} {unit}: that much is needed by the closest ({found.subject}).",
+                suggestion=say(
+                    "Raise {field} to {value:,} {unit}: that much is needed by the closest ({subject}).",
+                    field=FieldName(field),
+                    value=value,
+                    unit=Noun(unit),
+                    subject=found.subject,
+                ),
                 value=str(value),
             )
     short = closest.get("memory") or closest.get("kv_memory")
@@ -53,12 +60,14 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
     if question.weight_formats != ("awq_int4",):
         yield Advice(
             field="weight_formats",
-            suggestion=f"4-bit weights take a quarter of 16-bit ones; {short.subject} came closest.",
+            suggestion=say(
+                "4-bit weights take a quarter of 16-bit ones; {subject} came closest.", subject=short.subject
+            ),
             value="awq_int4",
         )
     if question.kv_format == "auto":
-        yield Advice(field="kv_format", suggestion="An 8-bit KV cache holds twice the tokens.", value="fp8")
+        yield Advice(field="kv_format", suggestion=say("An 8-bit KV cache holds twice the tokens."), value="fp8")
     if question.accelerators:
-        yield Advice(field="accelerators", suggestion="Let larger accelerators in.", value="")
+        yield Advice(field="accelerators", suggestion=say("Let larger accelerators in."), value="")
     if question.tensor_parallel is not None:
-        yield Advice(field="tensor_parallel", suggestion="Let the search choose the layout.", value="")
+        yield Advice(field="tensor_parallel", suggestion=say("Let the search choose the layout."), value="")

@@ -14,6 +14,7 @@ from planner.engine.cost import input_output_split, price_of, usd_per_million_to
 from planner.engine.inference_ranking import Ranking, Sized
 from planner.engine.inference_working import working
 from planner.engine.offers import OfferTable
+from planner.engine.sentences import Noun, say
 from planner.engine.sizing import Demand
 from planner.engine.units import GIB
 from planner.engine.workload import InferenceQuestion
@@ -98,11 +99,18 @@ def _option(
     )
 
 
+def interconnect_words(link: str, fabric: str, nodes: int) -> str:
+    """What joins GPUs in a node, and nodes where there are several."""
+    if nodes == 1:
+        return say("{link} in the node", link=Noun(link))
+    network = fabric or Noun("network not stated")
+    return say("{link} in the node; {network} between nodes", link=Noun(link), network=network)
+
+
 def _cluster(table: OfferTable, offer_row: int, sized: Sized, candidate: int) -> Cluster:
     offer, instance = table.offers[offer_row], table.instances[offer_row]
     nodes = int(sized.nodes[candidate])
     link = LINK_NAMES[instance.intra_node_link] if offer.gpu_count > 1 else LINK_NAMES["none"]
-    between = f"; {instance.fabric_name or 'network not stated'} between nodes" if nodes > 1 else ""
     return Cluster(
         provider=offer.provider,
         instance_type=offer.instance_type,
@@ -115,7 +123,7 @@ def _cluster(table: OfferTable, offer_row: int, sized: Sized, candidate: int) ->
         nodes=nodes,
         gpus_used=int(sized.replicas[candidate] * sized.evaluated.gpus_per_replica[candidate]),
         gpus_billed=nodes * offer.gpu_count,
-        interconnect=f"{link} in the node{between}",
+        interconnect=interconnect_words(link, instance.fabric_name, nodes),
     )
 
 

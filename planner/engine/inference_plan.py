@@ -37,6 +37,7 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import model_reading, summarize
 from planner.engine.offers import Shape, offer_table, select_offers
 from planner.engine.rejections import in_order
+from planner.engine.sentences import Code, FieldName, Noun, say
 from planner.engine.serving import ServingEstimate, cycle
 from planner.engine.serving_calibration import Keys, ServingProfiles
 from planner.engine.serving_candidates import candidate_keys
@@ -196,8 +197,15 @@ def _check_context(question: InferenceQuestion, arch: ModelArch) -> None:
                 FieldError(
                     field="input_tokens",
                     value=question.input_tokens,
-                    message=f"Input and output together are {tokens:,} tokens, beyond the model's context.",
-                    allowed=f"input_tokens + output_tokens up to {arch.max_context:,}",
+                    message=say(
+                        "Input and output together are {tokens:,} tokens, beyond the model's context.", tokens=tokens
+                    ),
+                    allowed=say(
+                        "{input} + {output} up to {most:,}",
+                        input=FieldName("input_tokens"),
+                        output=FieldName("output_tokens"),
+                        most=arch.max_context,
+                    ),
                     code="context_too_long",
                 )
             ]
@@ -205,16 +213,23 @@ def _check_context(question: InferenceQuestion, arch: ModelArch) -> None:
 
 
 def _assumptions(question: InferenceQuestion, arch: ModelArch, profile: ServingMemoryProfile, prices: str) -> list[str]:
-    lines = [
-        f"Engine profile: {question.engine}, memory as of version {profile.version}.",
-        f"Lengths are means; up to {question.max_num_seqs} sequences and "
-        f"{question.max_num_batched_tokens:,} tokens an iteration, chunked prefill.",
-        "A month is 730 hours, rented throughout at the size the peak needs.",
-        f"Prices are {prices}, before tax, support, storage and egress.",
+    lines: list[str] = [
+        say(
+            "Engine profile: {engine}, memory as of version {version}.",
+            engine=Code(question.engine),
+            version=profile.version,
+        ),
+        say(
+            "Lengths are means; up to {sequences} sequences and {tokens:,} tokens an iteration, chunked prefill.",
+            sequences=question.max_num_seqs,
+            tokens=question.max_num_batched_tokens,
+        ),
+        say("A month is 730 hours, rented throughout at the size the peak needs."),
+        say("Prices are {prices}, before tax, support, storage and egress.", prices=Noun(prices)),
     ]
     lines += model_reading(question, arch)
     if question.kv_format == "auto":
-        lines.append("KV cache in 16 bit.")
+        lines.append(say("KV cache in 16 bit."))
     if "auto" in question.weight_formats:
-        lines.append("Weights in the published format; FP8 also where a 16-bit model meets FP8 matrix units.")
+        lines.append(say("Weights in the published format; FP8 also where a 16-bit model meets FP8 matrix units."))
     return lines

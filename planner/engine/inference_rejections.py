@@ -15,6 +15,7 @@ from planner.engine.candidates import Candidates, asked_formats
 from planner.engine.inference_evaluate import Evaluated
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
+from planner.engine.sentences import Code, joined, say
 from planner.engine.sizing import TOO_MANY_REPLICAS, TOO_SLOW_TPOT, TOO_SLOW_TTFT, Sizing
 from planner.engine.units import GIB, HOURS_PER_MONTH
 from planner.engine.workload import InferenceQuestion
@@ -54,15 +55,24 @@ def reject_shapes(
             continue
         peaks = frozenset(shape.accelerator.peak_flops)
         if vendors and shape.accelerator.vendor not in vendors:
-            reason = f"{question.engine} doesn't run on {shape.accelerator.vendor}: only on {', '.join(vendors)}."
+            reason = say(
+                "{engine} doesn't run on {vendor}: only on {vendors}.",
+                engine=Code(question.engine),
+                vendor=shape.accelerator.vendor,
+                vendors=", ".join(vendors),
+            )
             code = "engine"
         elif not asked_formats(arch, question, peaks):
-            asked = ", ".join(question.weight_formats)
-            has = ", ".join(sorted(peaks)) or "no stated peak"
-            reason = f"No matrix units for the asked weight format ({asked}); it has {has}."
+            reason = say(
+                "No matrix units for the asked weight format ({asked}); it has {has}.",
+                asked=joined([Code(name) for name in question.weight_formats], ", "),
+                has=joined([Code(name) for name in sorted(peaks)], ", ") or say("no stated peak"),
+            )
             code = "weight_format"
         else:
-            reason = f"No valid layout: the asked parallel sizes don't fit {shape.gpu_count:g} GPUs a node."
+            reason = say(
+                "No valid layout: the asked parallel sizes don't fit {gpus:g} GPUs a node.", gpus=shape.gpu_count
+            )
             code = "layout"
         yield Rejection(
             subject=node_name(shape),
@@ -87,10 +97,14 @@ def reject_unfit(
         yield Rejection(
             subject=node_name(shapes[candidates.shape[row]]),
             code="memory",
-            reason=(
-                f"{layout_name(candidates, row)}: weights {memory.weights[row] / GIB:.1f} GiB and run time "
-                f"{taken[row] - memory.weights[row] / GIB:.1f} GiB a GPU exceed "
-                f"{question.memory_utilization:g} x {memory.capacity[row] / GIB:.1f} GiB."
+            reason=say(
+                "{layout}: weights {weights:.1f} GiB and run time {rest:.1f} GiB a GPU exceed "
+                "{share:g} x {capacity:.1f} GiB.",
+                layout=layout_name(candidates, row),
+                weights=float(memory.weights[row]) / GIB,
+                rest=float(taken[row] - memory.weights[row] / GIB),
+                share=question.memory_utilization,
+                capacity=float(memory.capacity[row]) / GIB,
             ),
             value=float(taken[row]),
             limit=float(budget[row]),
@@ -103,9 +117,11 @@ def reject_unfit(
         yield Rejection(
             subject=node_name(shapes[candidates.shape[row]]),
             code="kv_memory",
-            reason=(
-                f"{layout_name(candidates, row)}: {memory.kv_pool[row] / GIB:.2f} GiB a GPU left for the KV cache "
-                f"holds no request of {tokens:,} tokens."
+            reason=say(
+                "{layout}: {pool:.2f} GiB a GPU left for the KV cache holds no request of {tokens:,} tokens.",
+                layout=layout_name(candidates, row),
+                pool=float(memory.kv_pool[row]) / GIB,
+                tokens=tokens,
             ),
             value=float(memory.kv_pool[row] / GIB),
             limit=None,
@@ -133,9 +149,13 @@ def reject_slow(
             yield Rejection(
                 subject=node_name(shapes[candidates.shape[row]]),
                 code=code,
-                reason=(
-                    f"{layout_name(candidates, row)}: {label} {at} is {best[row]:,.4g} ms on an idle replica, "
-                    f"over the limit of {limit_ms:g} ms."
+                reason=say(
+                    "{layout}: {name} {at} is {best:,.4g} ms on an idle replica, over the limit of {limit:g} ms.",
+                    layout=layout_name(candidates, row),
+                    name=label,
+                    at=Code(at),
+                    best=float(best[row]),
+                    limit=limit_ms,
                 ),
                 value=float(best[row]),
                 limit=limit_ms,
@@ -146,7 +166,7 @@ def reject_slow(
         yield Rejection(
             subject=node_name(shapes[candidates.shape[row]]),
             code="replicas",
-            reason=f"{layout_name(candidates, row)}: more than a million replicas would be needed.",
+            reason=say("{layout}: more than a million replicas would be needed.", layout=layout_name(candidates, row)),
             value=None,
             limit=None,
             unit="replicas",
@@ -162,7 +182,12 @@ def reject_nodes(
         yield Rejection(
             subject=node_name(shapes[candidates.shape[row]]),
             code="max_nodes",
-            reason=f"{layout_name(candidates, row)}: needs {nodes[row]:,} nodes, more than {question.max_nodes:,}.",
+            reason=say(
+                "{layout}: needs {nodes:,} nodes, more than {most:,}.",
+                layout=layout_name(candidates, row),
+                nodes=int(nodes[row]),
+                most=question.max_nodes,
+            ),
             value=float(nodes[row]),
             limit=float(question.max_nodes),
             unit="nodes",
@@ -176,9 +201,13 @@ def reject_budget(usd_per_hour: FloatArray, within: BoolArray, question: Inferen
     if len(over) and question.budget_usd_per_month is not None:
         cheapest = float(over.min()) * HOURS_PER_MONTH
         yield Rejection(
-            subject=f"{len(over):,} options",
+            subject=say("{count:,} options", count=len(over)),
             code="budget",
-            reason=f"The cheapest costs {cheapest:,.0f} USD a month, over {question.budget_usd_per_month:,.0f}.",
+            reason=say(
+                "The cheapest costs {usd:,.0f} USD a month, over {limit:,.0f}.",
+                usd=cheapest,
+                limit=question.budget_usd_per_month,
+            ),
             value=cheapest,
             limit=question.budget_usd_per_month,
             unit="USD/month",

@@ -13,20 +13,23 @@ import numpy as np
 
 from planner.engine.answers import Term
 from planner.engine.inference_ranking import Sized
+from planner.engine.sentences import Code, Noun, say
 from planner.engine.sizing import Demand
 from planner.engine.units import GIB, HOURS_PER_MONTH
 from planner.engine.workload import InferenceQuestion
 
 STEP_FORMULAS: Final = {
-    "gemm": "weights of one rank / (measured share x memory bandwidth), or FLOPs / (measured share x peak): the longer",
-    "experts": "covered experts 1 - (1 - k/E)^tokens of the expert weights, or their FLOPs: the longer",
-    "attention_decode": "KV bytes of all running sequences / (measured share x memory bandwidth)",
-    "attention_prefill": "FLOPs of prompt tokens over their context / (measured share x peak)",
-    "collectives": "all-reduces of every layer: latency + message bytes / link rate; stage hand-over",
-    "layers": "launches and small kernels x layers",
-    "prefill_launch": "extra of an iteration that carries prompt tokens",
-    "step": "scheduler, sampling and host work of one iteration",
-    "sequences": "host and sampling work of each running sequence",
+    "gemm": say(
+        "weights of one rank / (measured share x memory bandwidth), or FLOPs / (measured share x peak): the longer"
+    ),
+    "experts": say("covered experts 1 - (1 - k/E)^tokens of the expert weights, or their FLOPs: the longer"),
+    "attention_decode": say("KV bytes of all running sequences / (measured share x memory bandwidth)"),
+    "attention_prefill": say("FLOPs of prompt tokens over their context / (measured share x peak)"),
+    "collectives": say("all-reduces of every layer: latency + message bytes / link rate; stage hand-over"),
+    "layers": say("launches and small kernels x layers"),
+    "prefill_launch": say("extra of an iteration that carries prompt tokens"),
+    "step": say("scheduler, sampling and host work of one iteration"),
+    "sequences": say("host and sampling work of each running sequence"),
 }
 
 
@@ -46,7 +49,9 @@ def working(sized: Sized, row: int, question: InferenceQuestion, demand: Demand,
         name="month",
         value=usd_per_hour * HOURS_PER_MONTH,
         unit="USD",
-        formula=f"{nodes} nodes x {usd_per_hour / nodes:,.4f} USD/h x {HOURS_PER_MONTH} h",
+        formula=say(
+            "{nodes} nodes x {usd:,.4f} USD/h x {hours} h", nodes=nodes, usd=usd_per_hour / nodes, hours=HOURS_PER_MONTH
+        ),
     )
 
 
@@ -58,7 +63,7 @@ def _demand_terms(sized: Sized, row: int, question: InferenceQuestion, demand: D
             name="clients a replica",
             value=demand.clients / active,
             unit="clients",
-            formula=f"{demand.clients:,} clients / {active} replicas",
+            formula=say("{clients:,} clients / {replicas} replicas", clients=demand.clients, replicas=active),
         )
     else:
         yield Term(
@@ -66,14 +71,18 @@ def _demand_terms(sized: Sized, row: int, question: InferenceQuestion, demand: D
             name="peak",
             value=demand.peak_requests_s,
             unit="req/s",
-            formula=f"{demand.mean_requests_s:.4g} req/s mean x peak factor {question.peak_factor:g}",
+            formula=say(
+                "{mean:.4g} req/s mean x peak factor {factor:g}",
+                mean=demand.mean_requests_s,
+                factor=question.peak_factor,
+            ),
         )
         yield Term(
             group="demand",
             name="peak of a replica",
             value=demand.peak_requests_s / active,
             unit="req/s",
-            formula=f"{demand.peak_requests_s:.4g} req/s / {active} replicas",
+            formula=say("{peak:.4g} req/s / {replicas} replicas", peak=demand.peak_requests_s, replicas=active),
         )
     by_capacity = int(sized.sizing.capacity_replicas[row])
     reason = "capacity and headroom" if active == by_capacity else "the latency limits"
@@ -82,7 +91,13 @@ def _demand_terms(sized: Sized, row: int, question: InferenceQuestion, demand: D
         name="replicas",
         value=float(sized.replicas[row]),
         unit="replicas",
-        formula=f"{active} for {reason} (headroom {question.headroom:g}) + {question.spare_replicas} spare",
+        formula=say(
+            "{replicas} for {reason} (headroom {headroom:g}) + {spare} spare",
+            replicas=active,
+            reason=Noun(reason),
+            headroom=question.headroom,
+            spare=question.spare_replicas,
+        ),
     )
 
 
@@ -92,25 +107,39 @@ def _memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterat
     weight_format = candidates.weight_formats[candidates.weight_format[row]]
     split = f"TP{candidates.tensor[row]} x PP{candidates.pipeline[row]} x EP{candidates.expert[row]}"
     for name, column, formula in (
-        ("weights", memory.weights, f"every tensor in {weight_format} or its recipe's 16 bit, split over {split}"),
-        ("activation_peak", memory.activation_peak, f"at {question.max_num_batched_tokens:,} batched tokens"),
-        ("non_torch", memory.non_torch, "context, communication and library workspaces"),
-        ("cuda_graphs", memory.cuda_graphs, "captured graphs the engine budgets for"),
-        ("kv_pool", memory.kv_pool, f"{question.memory_utilization:g} x capacity - the parts above"),
-        ("unbudgeted", memory.unbudgeted, "comes on top of the engine's budget"),
+        ("weights", memory.weights, _weights_formula(weight_format, split)),
+        (
+            "activation_peak",
+            memory.activation_peak,
+            say("at {tokens:,} batched tokens", tokens=question.max_num_batched_tokens),
+        ),
+        ("non_torch", memory.non_torch, say("context, communication and library workspaces")),
+        ("cuda_graphs", memory.cuda_graphs, say("captured graphs the engine budgets for")),
+        ("kv_pool", memory.kv_pool, say("{share:g} x capacity - the parts above", share=question.memory_utilization)),
+        ("unbudgeted", memory.unbudgeted, say("comes on top of the engine's budget")),
     ):
         yield Term(group="memory", name=name, value=float(column[row]) / GIB, unit="GiB", formula=formula)
+
+
+def _weights_formula(weight_format: str, split: str) -> str:
+    return say(
+        "every tensor in {format} or its recipe's 16 bit, split over {split}", format=Code(weight_format), split=split
+    )
 
 
 def _ttft_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterator[Term]:
     rest = float(sized.sizing.estimate.ttft_s["mean"][row])
     uncached = question.input_tokens * (1 - question.prefix_cache_hit)
     for name, column, formula in (
-        ("prefill", sized.cycle.prompt_s * sized.cycle.fill, f"{uncached:,.0f} prompt tokens through every stage"),
-        ("iteration", sized.cycle.iteration_s, "the iteration that carries it also decodes the running sequences"),
-        ("front_end", sized.evaluated.coefficients.request_s, "reading, scheduling and answering one request"),
+        (
+            "prefill",
+            sized.cycle.prompt_s * sized.cycle.fill,
+            say("{tokens:,.0f} prompt tokens through every stage", tokens=uncached),
+        ),
+        ("iteration", sized.cycle.iteration_s, say("the iteration that carries it also decodes the running sequences")),
+        ("front_end", sized.evaluated.coefficients.request_s, say("reading, scheduling and answering one request")),
     ):
         seconds = min(float(np.asarray(column)[row]), rest)
         rest -= seconds
         yield Term(group="ttft", name=name, value=seconds * 1e3, unit="ms", formula=formula)
-    yield Term(group="ttft", name="waiting", value=rest * 1e3, unit="ms", formula="behind other requests' prompts")
+    yield Term(group="ttft", name="waiting", value=rest * 1e3, unit="ms", formula=say("behind other requests' prompts"))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from planner.engine.answers import Rejection
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import Accelerator, CatalogSnapshot, InstanceType, Offer
+from planner.engine.sentences import Code, FieldName, Sentence, joined, say
 from planner.engine.workload import PlaceAndPurchase
 
 BoolArray = NDArray[np.bool_]
@@ -26,8 +27,8 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 ANY_NUMBER: Final = 2**62
-WHOLE_GPUS = "whole GPUs"
-REAL_OFFERS = "real offers"
+WHOLE_GPUS = "whole_gpus"
+REAL_OFFERS = "real_offers"
 UNASKED = (WHOLE_GPUS, REAL_OFFERS)
 """Filters that always apply: nobody asked for them, so none is named as the one to relax."""
 """The one filter nobody asks for."""
@@ -160,9 +161,9 @@ def select_offers(table: OfferTable, question: PlaceAndPurchase, today: date) ->
         if removed:
             rejections.append(
                 Rejection(
-                    subject=f"{removed:,} offers",
+                    subject=say("{count:,} offers", count=removed),
                     code=f"filter_{name}",
-                    reason=f"Left out by the filter {name} = {asked}.",
+                    reason=_left_out(name, asked),
                     value=float(removed),
                     limit=None,
                     unit="offers",
@@ -174,13 +175,26 @@ def select_offers(table: OfferTable, question: PlaceAndPurchase, today: date) ->
     return Selection(mask=mask, rejections=tuple(rejections))
 
 
+def _left_out(name: str, asked: str) -> str:
+    if name == WHOLE_GPUS:
+        return say("Less than one GPU: its share of bandwidth is not published.")
+    if name == REAL_OFFERS:
+        return say("An average over a seller's listings, which nobody can rent.")
+    return say("Left out by the filter {field} = {asked}.", field=FieldName(name), asked=_asked(asked))
+
+
+def _asked(asked: str) -> Sentence:
+    """What a filter was asked: its codes, which pages show by name."""
+    return joined([Code(code) for code in asked.split(", ")], ", ")
+
+
 def _emptied(name: str, asked: str, removed: int, filters: list[tuple[str, str, BoolArray]]) -> FieldError:
     """What to say of the filter that took the last ``removed`` offers."""
     return FieldError(
         field=name,
         value=asked,
-        message=f"Leaves no offer: it took out the last {removed:,}.",
-        allowed=" ".join(_ways_back(filters)) or "fewer filters: no single one brings an offer back",
+        message=say("Leaves no offer: it took out the last {count:,}.", count=removed),
+        allowed=joined(_ways_back(filters)) or say("fewer filters: no single one brings an offer back"),
         code="empty_filter",
     )
 
@@ -207,7 +221,12 @@ def _ways_back(filters: list[tuple[str, str, BoolArray]]) -> Iterator[str]:
         others = [passes for place, (_, _, passes) in enumerate(filters) if place != position]
         count = int(np.count_nonzero(np.logical_and.reduce(others))) if others else 0
         if count and name not in UNASKED:
-            yield f"Without {name} = {asked}, {count:,} offers are left."
+            yield say(
+                "Without {field} = {asked}, {count:,} offers are left.",
+                field=FieldName(name),
+                asked=_asked(asked),
+                count=count,
+            )
 
 
 def _check_names(table: OfferTable, question: PlaceAndPurchase) -> None:
@@ -244,7 +263,7 @@ def in_stock(table: OfferTable, offer: IntArray, nodes: IntArray) -> tuple[BoolA
             Rejection(
                 subject=f"{found.provider} {found.instance_type}",
                 code="available_nodes",
-                reason=f"Needs {fewest:,} nodes; {available:,} are to be had.",
+                reason=say("Needs {nodes:,} nodes; {available:,} are to be had.", nodes=fewest, available=available),
                 value=float(fewest),
                 limit=float(available),
                 unit="nodes",

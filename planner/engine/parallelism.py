@@ -11,6 +11,7 @@ from __future__ import annotations
 from planner.engine.errors import FieldError
 from planner.engine.model_arch import AttentionGroup, ModelArch
 from planner.engine.quantization import WeightFormat, resolve_format
+from planner.engine.sentences import joined, say
 
 LISTED_SIZES = 16
 """Valid sizes an error lists at most."""
@@ -54,20 +55,20 @@ def check_layout(
         valid = tuple(
             size for size in range(1, 4 * max(tp, 8) + 1) if not _tensor_faults(arch, size, ep, weight_format)
         )
-        errors.append(_error("tensor_parallel", tp, " ".join(faults), valid))
+        errors.append(_error("tensor_parallel", tp, joined(faults), valid))
     experts = [group.experts for group in arch.ffn if group.kind == "moe"]
     if ep > 1 and not experts:
-        errors.append(_error("expert_parallel", ep, "The model has no experts.", (1,)))
+        errors.append(_error("expert_parallel", ep, say("The model has no experts."), (1,)))
     elif any(count % ep for count in experts):
-        message = f"{min(experts)} experts are not divisible by {ep}."
+        message = say("{experts} experts are not divisible by {size}.", experts=min(experts), size=ep)
         errors.append(_error("expert_parallel", ep, message, valid_expert_parallel(arch, max(experts))))
     elif ep > 1 and ep % tp and tp % ep:
-        message = f"Expert groups of {ep} ranks don't align with tensor groups of {tp}."
+        message = say("Expert groups of {ep} ranks don't align with tensor groups of {tp}.", ep=ep, tp=tp)
         errors.append(
             _error("expert_parallel", ep, message, tuple(s for s in valid_expert_parallel(arch, 64) if s % tp == 0))
         )
     if pp > arch.layers:
-        message = f"{pp} stages for {arch.layers} layers."
+        message = say("{stages} stages for {layers} layers.", stages=pp, layers=arch.layers)
         errors.append(_error("pipeline_parallel", pp, message, tuple(range(1, arch.layers + 1))))
     return errors
 
@@ -88,14 +89,20 @@ def _tensor_faults(arch: ModelArch, tp: int, ep: int, weight_format: str | None)
 
 def _head_faults(group: AttentionGroup, tp: int) -> list[str]:
     if group.n_q and group.n_q % tp:
-        return [f"{group.n_q} attention heads are not divisible by {tp}."]
+        return [say("{heads} attention heads are not divisible by {size}.", heads=group.n_q, size=tp)]
     if group.n_kv and group.n_kv % tp and tp % group.n_kv:
-        return [f"{group.n_kv} key-value heads can be neither split over nor repeated on {tp} ranks."]
+        return [
+            say(
+                "{heads} key-value heads can be neither split over nor repeated on {size} ranks.",
+                heads=group.n_kv,
+                size=tp,
+            )
+        ]
     return []
 
 
 def _width_faults(arch: ModelArch, tp: int, ep: int, weight_format: WeightFormat) -> list[str]:
-    faults = []
+    faults: list[str] = []
     for group in arch.ffn:
         widths = {group.shared_intermediate} if group.kind == "moe" else {group.intermediate}
         if group.kind == "moe" and ep == 1:
@@ -104,9 +111,15 @@ def _width_faults(arch: ModelArch, tp: int, ep: int, weight_format: WeightFormat
         block = weight_format.block if module in weight_format.modules else 0
         for width in sorted(widths - {0}):
             if width % tp:
-                faults.append(f"MLP width {width} is not divisible by {tp}.")
+                faults.append(say("MLP width {width} is not divisible by {size}.", width=width, size=tp))
             elif block and tp > 1 and (width // tp) % block:
                 faults.append(
-                    f"MLP width {width} / {tp} = {width // tp} is no multiple of the quantization block {block}."
+                    say(
+                        "MLP width {width} / {size} = {part} is no multiple of the quantization block {block}.",
+                        width=width,
+                        size=tp,
+                        part=width // tp,
+                        block=block,
+                    )
                 )
     return faults

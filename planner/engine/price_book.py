@@ -22,6 +22,7 @@ from decimal import Decimal
 from typing import Final, TypeVar
 
 from planner.engine.hardware import CatalogSnapshot, InstanceType, Offer, PurchaseOption
+from planner.engine.sentences import say
 
 DISCOUNTED: Final = "price_book_discount"
 NEGOTIATED: Final = "negotiated_price"
@@ -122,7 +123,7 @@ def apply_price_book(snapshot: CatalogSnapshot, book: PriceBook, today: date) ->
             **snapshot.instance_types,
             **{(item.instance_type.provider, item.instance_type.name): item.instance_type for item in private},
         },
-        prices=f"those of the price book {book.name}, and list prices where it has none",
+        prices=say("those of the price book {name}, and list prices where it has none", name=book.name),
         offers=(*offers, *(_offer(item.price, item.instance_type, today, PRIVATE) for item in private)),
     )
 

@@ -11,6 +11,7 @@ from planner.engine.answers import Rejection
 from planner.engine.hardware import Accelerator
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
+from planner.engine.sentences import Code, joined, say
 from planner.engine.training.power import power_share
 from planner.engine.training.profile import Context, FrameworkProfile, TrainingProfiles
 from planner.engine.training.recipe import FROZEN_METHODS, PEAK_FORMAT
@@ -73,11 +74,13 @@ def node_words(shape: Shape) -> str:
 def _refusal(shape: Shape, question: TrainingQuestion, framework: FrameworkProfile, count: int) -> Rejection | None:
     accelerator = shape.accelerator
     if accelerator.vendor not in framework.vendors:
-        return _rejection(shape, "framework", f"{framework.label} does not run on {accelerator.vendor}.", count)
+        reason = say("{framework} does not run on {vendor}.", framework=framework.label, vendor=accelerator.vendor)
+        return _rejection(shape, "framework", reason, count)
     wanted = PEAK_FORMAT[question.precision]
     if wanted not in accelerator.peak_flops:
-        has = ", ".join(sorted(accelerator.peak_flops))
-        return _rejection(shape, "precision", f"No {wanted} matrix units; it has {has}.", count)
+        has = joined([Code(name) for name in sorted(accelerator.peak_flops)], ", ")
+        reason = say("No {wanted} matrix units; it has {has}.", wanted=Code(wanted), has=has)
+        return _rejection(shape, "precision", reason, count)
     return None
 
 
@@ -89,7 +92,7 @@ def _rejection(shape: Shape, code: str, reason: str, count: int) -> Rejection:
 
 def _unknown_network(shape: Shape, count: int) -> Rejection:
     return _rejection(
-        shape, "network_unknown", "The provider states no network speed, so only one node can be timed.", count
+        shape, "network_unknown", say("The provider states no network speed, so only one node can be timed."), count
     )
 
 
@@ -97,7 +100,11 @@ def _wrong_count(shape: Shape, question: TrainingQuestion, count: int) -> Reject
     return Rejection(
         subject=node_words(shape),
         code="gpus",
-        reason=f"{question.gpus} GPUs are no whole number of nodes within {question.max_nodes} nodes.",
+        reason=say(
+            "{gpus} GPUs are no whole number of nodes within {nodes} nodes.",
+            gpus=question.gpus,
+            nodes=question.max_nodes,
+        ),
         value=float(question.gpus or 0),
         limit=shape.gpu_count * question.max_nodes,
         unit="GPUs",

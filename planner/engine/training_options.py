@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from planner.engine.answers import Cluster, GpuMemory, Layout, TrainingOption, TrainingSpeed
 from planner.engine.confidence import confidence_of
 from planner.engine.cost import CENT, price_of, quantize, usd_per_million_tokens
-from planner.engine.inference_options import LINK_NAMES
+from planner.engine.inference_options import LINK_NAMES, interconnect_words
 from planner.engine.offers import OfferTable
+from planner.engine.sentences import say
 from planner.engine.training.candidates import RECOMPUTE, SHARDING
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts
@@ -135,7 +136,6 @@ def _layout(best: BestLayouts, place: int) -> Layout:
 def _cluster(table: OfferTable, offer_row: int, nodes: int, gpus: int) -> Cluster:
     offer, instance = table.offers[offer_row], table.instances[offer_row]
     link = LINK_NAMES[instance.intra_node_link] if offer.gpu_count > 1 else LINK_NAMES["none"]
-    between = f"; {instance.fabric_name or 'network not stated'} between nodes" if nodes > 1 else ""
     return Cluster(
         provider=offer.provider,
         instance_type=offer.instance_type,
@@ -148,7 +148,7 @@ def _cluster(table: OfferTable, offer_row: int, nodes: int, gpus: int) -> Cluste
         nodes=nodes,
         gpus_used=gpus,
         gpus_billed=nodes * offer.gpu_count,
-        interconnect=f"{link} in the node{between}",
+        interconnect=interconnect_words(link, instance.fabric_name, nodes),
     )
 
 
@@ -172,7 +172,7 @@ def _speed(
         tokens_per_s_per_gpu=rate / gpus,
         tflops_per_gpu=flops / 1e12,
         mfu=flops / peak_16bit,
-        mfu_convention="model FLOPs with causal attention, without recomputation, over the dense 16-bit peak",
+        mfu_convention=say("model FLOPs with causal attention, without recomputation, over the dense 16-bit peak"),
         days=float(hours) / 24.0,
         gpu_hours=float(hours) * gpus,
     )

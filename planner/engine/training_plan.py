@@ -20,6 +20,7 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize
 from planner.engine.offers import offer_table, select_offers
 from planner.engine.rejections import in_order
+from planner.engine.sentences import Noun, say
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import search_layouts
 from planner.engine.training_clusters import training_clusters
@@ -82,6 +83,9 @@ def plan_training(
         advice=run.advice if options else (*run.advice, *advise(question, rejections)),
         assumptions=(
             *run.assumptions,
-            f"Prices are {snapshot.prices}, before tax, storage of data and checkpoints, and egress.",
+            say(
+                "Prices are {prices}, before tax, storage of data and checkpoints, and egress.",
+                prices=Noun(snapshot.prices),
+            ),
         ),
     )

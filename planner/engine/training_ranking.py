@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Rejection
 from planner.engine.offers import OfferTable, in_stock
+from planner.engine.sentences import Noun, say
 from planner.engine.training.search import BestLayouts
 from planner.engine.training_clusters import Clusters, node_words
 from planner.engine.training_run import Run, useful_share, wall_hours
@@ -143,9 +144,11 @@ def reject_options(ranking: TrainingRanking, run: Run, question: TrainingQuestio
     if late.any():
         closest = float(ranking.hours[late].min()) / 24.0
         yield Rejection(
-            subject=f"{int(late.sum()):,} options",
+            subject=say("{count:,} options", count=int(late.sum())),
             code="finish_days",
-            reason=f"The fastest of them takes {closest:,.1f} days, over {run.longest_days:,.1f}.",
+            reason=say(
+                "The fastest of them takes {days:,.1f} days, over {limit:,.1f}.", days=closest, limit=run.longest_days
+            ),
             value=closest,
             limit=run.longest_days,
             unit="days",
@@ -158,9 +161,14 @@ def reject_options(ranking: TrainingRanking, run: Run, question: TrainingQuestio
         limit = question.budget_usd if total else question.budget_usd_per_month
         unit = "USD" if total else "USD a month"
         yield Rejection(
-            subject=f"{int(dear.sum()):,} options",
+            subject=say("{count:,} options", count=int(dear.sum())),
             code="budget",
-            reason=f"The cheapest of them costs {prices.min():,.0f} {unit}, over {limit:,.0f}.",
+            reason=say(
+                "The cheapest of them costs {usd:,.0f} {unit}, over {limit:,.0f}.",
+                usd=float(prices.min()),
+                unit=Noun(unit),
+                limit=limit,
+            ),
             value=float(prices.min()),
             limit=limit,
             unit=unit,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from planner.engine.answers import Advice, Rejection
 from planner.engine.field_spec import specs
 from planner.engine.offers import Shape
+from planner.engine.sentences import FieldName, Noun, say
 from planner.engine.training.search import USABLE_SHARE, SearchResult
 from planner.engine.training_clusters import Clusters, node_words
 from planner.engine.training_run import Run
@@ -47,9 +48,12 @@ def _memory(result: SearchResult, clusters: Clusters, shape: Shape, cluster: int
     return Rejection(
         subject=f"{nodes} x {node_words(shape)}" if nodes > 1 else node_words(shape),
         code="memory",
-        reason=(
-            f"{result.leanest[cluster]}: {need:,.1f} GiB a GPU exceed {USABLE_SHARE:g} x "
-            f"{shape.accelerator.memory_bytes / GIB:,.1f} GiB."
+        reason=say(
+            "{layout}: {need:,.1f} GiB a GPU exceed {share:g} x {capacity:,.1f} GiB.",
+            layout=result.leanest[cluster],
+            need=need,
+            share=USABLE_SHARE,
+            capacity=shape.accelerator.memory_bytes / GIB,
         ),
         value=need,
         limit=limit,
@@ -63,9 +67,11 @@ def _no_layout(clusters: Clusters, shape: Shape, cluster: int, run: Run, count: 
     return Rejection(
         subject=f"{size.nodes} x {node_words(shape)}" if size.nodes > 1 else node_words(shape),
         code="layout",
-        reason=(
-            f"No valid layout on {size.gpus} GPUs: {run.batch_sequences:,.0f} sequences a step do not divide over "
-            "them with the asked parallel sizes."
+        reason=say(
+            "No valid layout on {gpus} GPUs: {sequences:,.0f} sequences a step do not divide over them with the "
+            "asked parallel sizes.",
+            gpus=size.gpus,
+            sequences=run.batch_sequences,
         ),
         value=float(size.gpus),
         limit=run.batch_sequences,
@@ -101,18 +107,29 @@ def _ways(question: TrainingQuestion, closest: dict[str, Rejection]) -> Iterator
         if most is None or value <= most:
             yield Advice(
                 field=field,
-                suggestion=f"Raise {field} to {value:,} {unit}: the closest option meets it.",
+                suggestion=say(
+                    "Raise {field} to {value:,} {unit}: the closest option meets it.",
+                    field=FieldName(field),
+                    value=value,
+                    unit=Noun(unit),
+                ),
                 value=str(value),
             )
     short = closest.get("memory")
     # Where something does fit, memory is not what stands in the way.
     if short is not None and not {"finish_days", "budget"} & closest.keys():
         if question.gpus is not None:
-            yield Advice(field="gpus", suggestion=f"More GPUs: {short.subject} came closest.", value="")
+            yield Advice(
+                field="gpus", suggestion=say("More GPUs: {subject} came closest.", subject=short.subject), value=""
+            )
         if question.recompute in ("none", "selective"):
-            yield Advice(field="recompute", suggestion="Full recomputation keeps only layer inputs.", value="full")
+            yield Advice(field="recompute", suggestion=say("Full recomputation keeps only layer inputs."), value="full")
         if question.method == "full_finetune":
-            yield Advice(field="method", suggestion="LoRA keeps no optimizer states of the base model.", value="lora")
-        yield Advice(field="max_nodes", suggestion="More nodes share the states.", value=str(question.max_nodes * 2))
+            yield Advice(
+                field="method", suggestion=say("LoRA keeps no optimizer states of the base model."), value="lora"
+            )
+        yield Advice(
+            field="max_nodes", suggestion=say("More nodes share the states."), value=str(question.max_nodes * 2)
+        )
     if "layout" in closest:
-        yield Advice(field="global_batch_tokens", suggestion="Let the search choose the global batch.", value="")
+        yield Advice(field="global_batch_tokens", suggestion=say("Let the search choose the global batch."), value="")

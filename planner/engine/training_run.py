@@ -13,6 +13,7 @@ from planner.engine.answers import Advice
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_arch import ModelArch
 from planner.engine.param_count import count_parameters
+from planner.engine.sentences import Noun, say
 from planner.engine.training.batch import (
     FINETUNE_BATCH_SEQUENCES,
     critical_batch_tokens,
@@ -126,7 +127,7 @@ def _check(
             field=fault.field,
             value=fault.value,
             message=fault.reason,
-            allowed="one of: " + ", ".join(str(size) for size in fault.valid),
+            allowed=say("one of: {sizes}", sizes=", ".join(str(size) for size in fault.valid)),
             code="invalid_layout",
         )
         for fault in invalid_sizes(work, asked)
@@ -136,8 +137,8 @@ def _check(
             FieldError(
                 field="sequence_length",
                 value=question.sequence_length,
-                message="Longer than the model's context.",
-                allowed=f"up to {arch.max_context:,}",
+                message=say("Longer than the model's context."),
+                allowed=say("up to {most:,}", most=arch.max_context),
                 code="context_too_long",
             )
         )
@@ -146,8 +147,8 @@ def _check(
             FieldError(
                 field="pipeline_parallel",
                 value=asked.pipeline,
-                message=f"{framework.label} has no pipeline parallelism.",
-                allowed="1, or another framework",
+                message=say("{framework} has no pipeline parallelism.", framework=framework.label),
+                allowed=say("1, or another framework"),
                 code="invalid_layout",
             )
         )
@@ -161,9 +162,11 @@ def _advice(question: TrainingQuestion, batch_tokens: float, critical: float) ->
     return [
         Advice(
             field="global_batch_tokens",
-            suggestion=(
-                f"{batch_tokens / 1e6:,.1f} M tokens a step are more than the critical batch of "
-                f"{critical / 1e6:,.1f} M: more GPUs stop saving steps."
+            suggestion=say(
+                "{asked:,.1f} M tokens a step are more than the critical batch of {critical:,.1f} M: "
+                "more GPUs stop saving steps.",
+                asked=batch_tokens / 1e6,
+                critical=critical / 1e6,
             ),
             value=f"{critical:.0f}",
         )
@@ -179,26 +182,35 @@ def _assumptions(
     framework: FrameworkProfile,
     profiles: TrainingProfiles,
 ) -> list[str]:
-    lines = [f"Framework profile: {framework.label}; constants fitted on {profiles.fitted_on}."]
+    lines: list[str] = [
+        say(
+            "Framework profile: {framework}; constants fitted on {basis}.",
+            framework=framework.label,
+            basis=Noun(profiles.fitted_on),
+        )
+    ]
     if question.tokens is None:
-        lines.append(f"Compute-optimal data: 20 tokens a parameter, {tokens:,.0f} tokens.")
+        lines.append(say("Compute-optimal data: 20 tokens a parameter, {tokens:,.0f} tokens.", tokens=tokens))
     if question.global_batch_tokens is None:
         basis = (
-            "a usual fine-tuning batch"
+            say("a usual fine-tuning batch")
             if question.method in FINETUNE_METHODS
-            else f"within the critical batch of {critical / 1e6:,.1f} M tokens"
+            else say("within the critical batch of {tokens:,.1f} M tokens", tokens=critical / 1e6)
         )
-        lines.append(f"Global batch about {batch:,.0f} sequences: {basis}.")
+        lines.append(say("Global batch about {sequences:,.0f} sequences: {basis}.", sequences=batch, basis=basis))
     if question.method in FINETUNE_METHODS:
         lines.append(
-            f"Packed documents of {profiles.finetune_document_tokens:,.0f} tokens on average; "
-            "adapters on every linear layer where the base is frozen."
+            say(
+                "Packed documents of {tokens:,.0f} tokens on average; "
+                "adapters on every linear layer where the base is frozen.",
+                tokens=profiles.finetune_document_tokens,
+            )
         )
     if question.finish_days is None:
-        lines.append(f"Options longer than {LONGEST_DAYS:.0f} days are left out.")
+        lines.append(say("Options longer than {days:.0f} days are left out.", days=LONGEST_DAYS))
     if any(group.kind == "moe" for group in arch.ffn):
-        lines.append("Experts receive equal shares of the tokens; natural routing on real data takes longer.")
-    lines.append("Goodput is the lesser of what was asked and what failures and checkpoints leave.")
+        lines.append(say("Experts receive equal shares of the tokens; natural routing on real data takes longer."))
+    lines.append(say("Goodput is the lesser of what was asked and what failures and checkpoints leave."))
     return lines
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from planner.engine.answers import GpuMemory, Price, Term
+from planner.engine.sentences import say
 from planner.engine.training.goodput import (
     checkpoint_bytes,
     interruptions_per_day,
@@ -23,28 +24,28 @@ from planner.engine.units import GIB, SECONDS_PER_HOUR
 from planner.engine.workload import TrainingQuestion
 
 STEP_FORMULAS: Final = {
-    "compute": "2 (M N K + m0 N K + n0 M K + k0 M N) x passes / (efficiency x peak), layers and head",
-    "attention": "causal FLOPs x 3.5 (forward, backward with recomputed scores) / (efficiency x 16-bit peak)",
-    "elementwise": "bytes of norms, activations, residuals and casts / memory bandwidth",
-    "recompute": "forward passes repeated in backward",
-    "tensor_comm": "4 reductions a layer of s b h x 2 bytes, the share that compute does not hide",
-    "context_comm": "keys and values passed around the context ring, the share that attention does not hide",
-    "expert_comm": "dispatch and combine, forward and backward, the share that compute does not hide",
-    "pipeline_bubble": "(p - 1) / v x one micro-batch",
-    "pipeline_comm": "activations handed between stages, the share that compute does not hide",
-    "data_comm": "gradients reduced and weights gathered, beyond what a micro-batch hides",
-    "optimizer": "bytes of this rank's weights, gradients and states / memory bandwidth",
-    "overhead": "launches and host work a layer and a step",
-    "straggler": "waiting for the slowest rank, a share for each doubling of nodes",
+    "compute": say("2 (M N K + m0 N K + n0 M K + k0 M N) x passes / (efficiency x peak), layers and head"),
+    "attention": say("causal FLOPs x 3.5 (forward, backward with recomputed scores) / (efficiency x 16-bit peak)"),
+    "elementwise": say("bytes of norms, activations, residuals and casts / memory bandwidth"),
+    "recompute": say("forward passes repeated in backward"),
+    "tensor_comm": say("4 reductions a layer of s b h x 2 bytes, the share that compute does not hide"),
+    "context_comm": say("keys and values passed around the context ring, the share that attention does not hide"),
+    "expert_comm": say("dispatch and combine, forward and backward, the share that compute does not hide"),
+    "pipeline_bubble": say("(p - 1) / v x one micro-batch"),
+    "pipeline_comm": say("activations handed between stages, the share that compute does not hide"),
+    "data_comm": say("gradients reduced and weights gathered, beyond what a micro-batch hides"),
+    "optimizer": say("bytes of this rank's weights, gradients and states / memory bandwidth"),
+    "overhead": say("launches and host work a layer and a step"),
+    "straggler": say("waiting for the slowest rank, a share for each doubling of nodes"),
 }
 MEMORY_FORMULAS: Final = {
-    "weights": "this rank's parameters x bytes, cut over the shard group where weights are sharded",
-    "gradients": "this rank's trained parameters x bytes",
-    "optimizer": "this rank's trained parameters x bytes of master and moments, over the shard group",
-    "activations": "tokens a micro-batch x bytes a token and layer x layers x micro-batches in flight",
-    "logits": "tokens a micro-batch x vocabulary / TP x bytes",
-    "gathered": "whole layers gathered from shards, or copies in the matrix-multiplication format",
-    "overhead": "driver context, communication library, allocator fragmentation",
+    "weights": say("this rank's parameters x bytes, cut over the shard group where weights are sharded"),
+    "gradients": say("this rank's trained parameters x bytes"),
+    "optimizer": say("this rank's trained parameters x bytes of master and moments, over the shard group"),
+    "activations": say("tokens a micro-batch x bytes a token and layer x layers x micro-batches in flight"),
+    "logits": say("tokens a micro-batch x vocabulary / TP x bytes"),
+    "gathered": say("whole layers gathered from shards, or copies in the matrix-multiplication format"),
+    "overhead": say("driver context, communication library, allocator fragmentation"),
 }
 TIGHT_SHARE: Final = 0.05
 
@@ -82,7 +83,7 @@ def working(
         name="run",
         value=float(usd_total),
         unit="USD",
-        formula=f"{nodes} nodes x {price.usd_per_node_hour} USD/h x {hours} h",
+        formula=say("{nodes} nodes x {usd} USD/h x {hours} h", nodes=nodes, usd=price.usd_per_node_hour, hours=hours),
     )
 
 
@@ -100,26 +101,36 @@ def _run_terms(
         name="wall time",
         value=float(hours),
         unit="h",
-        formula=f"{run.tokens:,.0f} tokens / {batch:,.0f} a step x {step_s:.4g} s / goodput {useful:.3f} / 3600",
+        formula=say(
+            "{tokens:,.0f} tokens / {batch:,.0f} a step x {step:.4g} s / goodput {goodput:.3f} / 3600",
+            tokens=run.tokens,
+            batch=batch,
+            step=step_s,
+            goodput=useful,
+        ),
     )
     yield Term(
         group="run",
         name="interruptions",
         value=float(interruptions_per_day(gpus, run.reliability)),
         unit="a day",
-        formula=f"24 x {gpus:,.0f} GPUs / {run.reliability.gpu_hours_per_interruption:,.0f} GPU-hours between failures",
+        formula=say(
+            "24 x {gpus:,.0f} GPUs / {hours:,.0f} GPU-hours between failures",
+            gpus=gpus,
+            hours=run.reliability.gpu_hours_per_interruption,
+        ),
     )
     yield Term(
         group="run",
         name="checkpoint interval",
         value=interval,
         unit="s",
-        formula=f"sqrt(2 x {stall:g} s stall x {mtti_h:,.1f} h between failures)",
+        formula=say("sqrt(2 x {stall:g} s stall x {hours:,.1f} h between failures)", stall=stall, hours=mtti_h),
     )
     yield Term(
         group="run",
         name="checkpoint size",
         value=float(checkpoint_bytes(float(np.asarray(run.work.params_total)))) / GIB,
         unit="GiB",
-        formula="14 bytes a parameter: 16-bit weights, fp32 master, two fp32 moments",
+        formula=say("14 bytes a parameter: 16-bit weights, fp32 master, two fp32 moments"),
     )

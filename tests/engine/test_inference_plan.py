@@ -201,7 +201,7 @@ def test_an_average_is_no_offer() -> None:
     cheap = replace(first, price_usd_per_node_hour=Decimal("0.01"), flags=("average",))
     answer = plan(replace(catalog, offers=(cheap, *rest)))
     assert all(option.price.usd_per_node_hour > 1 for option in answer.options)
-    assert next(r for r in answer.rejections if r.code == "filter_real offers").count == 1
+    assert next(r for r in answer.rejections if r.code == "filter_real_offers").count == 1
 
 
 def test_a_price_older_than_a_year_is_listed_but_not_recommended() -> None:

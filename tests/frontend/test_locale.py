@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 from ast import literal_eval
@@ -25,14 +26,15 @@ from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.models import RunStatus
 
-FRONTEND = Path(__file__).resolve().parents[2] / "frontend"
+ROOT = Path(__file__).resolve().parents[2]
+FRONTEND, PLANNER = ROOT / "frontend", ROOT / "planner"
 PO = FRONTEND / "locale" / "id" / "LC_MESSAGES" / "django.po"
 KEYWORDS: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop"), None),
     "ngettext": (1, 2),
 }
 TEMPLATE_CALL = re.compile(r"""\b(?:gettext|ngettext|_)\(u?('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""")
-PLACEHOLDER = re.compile(r"%\(\w+\)[sd]")
+PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w+(?::[^}]*)?\}")
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +47,24 @@ def texts_in_use() -> Iterator[str]:
     for path in FRONTEND.rglob("*.py"):
         for _line, message, _comments, _context in extract("python", io.BytesIO(path.read_bytes()), KEYWORDS):
             yield message if isinstance(message, str) else message[0]
+    for path in sorted(PLANNER.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if "planner.engine.sentences import" in source:
+            yield from _templates(ast.parse(source))
     for path in FRONTEND.rglob("*.html"):
         for literal in TEMPLATE_CALL.findall(templatize(path.read_text(encoding="utf-8"))):
             yield literal_eval(literal)
+
+
+def _templates(tree: ast.Module) -> Iterator[str]:
+    """Sentences of the engine: the literal that ``say`` is called with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("say", "Noun"):
+            template = node.args[0]
+            if isinstance(template, ast.Constant):
+                yield str(template.value)
+            else:
+                assert node.func.id == "Noun", f"say() needs a literal: {ast.unparse(node)}"
 
 
 def test_every_text_in_use_is_translated_and_no_other(indonesian: Catalog) -> None:
