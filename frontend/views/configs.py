@@ -25,11 +25,20 @@ def use_config(request: HttpRequest, kind: str) -> HttpResponse:
     asked = read_query(QueryDict(request.POST.get("question", "")[:20_000]), this.question_type)
     given = asked.given or presets.worked_example(kind)
     back = f"{reverse(PAGE_URLS[kind])}?{canonical_query(given, this.question_type)}"
+    text = ""
     try:
-        packed = pack_config(read_config(_text(request)))
+        text = _text(request)
+        packed = pack_config(read_config(text))
     except ConfigRefused as refused:
         error = refused.as_field_error()
-        context = {"message": error_text(error), "allowed": allowed_text(error), "back": back, "kind": kind}
+        context = {
+            "message": error_text(error),
+            "allowed": allowed_text(error),
+            "back": back,
+            "kind": kind,
+            "question": canonical_query(given, this.question_type),
+            "text": text[:MAX_JSON_BYTES],
+        }
         return render(request, "frontend/config_refused.html", context, status=400)
     given = {name: value for name, value in given.items() if name != "model"} | {"config": packed}
     return HttpResponseRedirect(f"{reverse(PAGE_URLS[kind])}?{canonical_query(given, this.question_type)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from datetime import date
@@ -191,7 +192,8 @@ def test_an_uploaded_config_is_read(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "Nothing was pasted"), ("[1, 2]", "Not a JSON object"), ("{", "Not valid JSON")]
+    ("text", "message"),
+    [("", "Nothing was pasted"), ("[1, 2]", "Not a JSON object"), ('{"a": <b>', "Not valid JSON")],
 )
 def test_what_is_no_config_is_refused_and_nothing_is_lost(client: Client, text: str, message: str) -> None:
     response = client.post("/configs/inference/", {"question": QUESTION, "config_text": text})
@@ -199,6 +201,7 @@ def test_what_is_no_config_is_refused_and_nothing_is_lost(client: Client, text: 
     shown = response.content.decode()
     assert message in shown
     assert "requests_per_second=10" in shown
+    assert f">{html.escape(text)}</textarea>" in shown
 
 
 def test_models_are_found_as_they_are_typed(client: Client) -> None:

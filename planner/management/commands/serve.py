@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import socket
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -29,7 +30,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=os.environ.get("HOST", "127.0.0.1"))
-        parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")))
+        # A default that is text goes through `type` too, so that a mistyped PORT is refused as a mistyped --port is.
+        parser.add_argument("--port", type=_port_number, default=os.environ.get("PORT", "8000"))
         parser.add_argument("--no-prepare", action="store_true", help="Database, catalog and static files are ready.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -45,6 +47,12 @@ class Command(BaseCommand):
         supervisor.loop()
         # Ctrl-C and SIGTERM are the normal ways to stop, not failures.
         sys.exit(0 if supervisor.returncode in (130, 143) else supervisor.returncode)
+
+
+def _port_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 65535):
+        raise ArgumentTypeError(f"{text!r} is not a port: a whole number from 1 to 65535, as in make start PORT=8080")
+    return int(text)
 
 
 def _commands() -> dict[str, str]:
@@ -73,10 +81,16 @@ def _check_address(host: str, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except (OSError, OverflowError) as error:
-            raise CommandError(
-                f"can't listen on {host} port {port} ({error}); choose another: make start PORT={port % 65535 + 1}"
-            ) from error
+        except OSError as error:
+            raise CommandError(f"can't listen on {host} port {port} ({error}); {_advice(error, port)}") from error
+
+
+def _advice(error: OSError, port: int) -> str:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "HOST is an address of this machine: 127.0.0.1 for this machine only, 0.0.0.0 for its network too"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 need privileges; choose a higher one: make start PORT=8000"
+    return f"choose another: make start PORT={port % 65535 + 1}"
 
 
 def _announce(host: str, port: int, say: Callable[[str], None]) -> None:
