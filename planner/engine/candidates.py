@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.errors import InvalidQuestion
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
-from planner.engine.parallelism import valid_tensor_parallel
+from planner.engine.parallelism import check_layout, valid_tensor_parallel, width_faults
 from planner.engine.quantization import WEIGHT_FORMATS, compute_format, resolve_format
-from planner.engine.sentences import say
 from planner.engine.workload import InferenceQuestion
 
 IntArray = NDArray[np.int64]
@@ -67,6 +66,7 @@ def enumerate_candidates(
     rows: list[tuple[int, int, int, int, int]] = []
     layouts: dict[tuple[int, int, bool, bool], list[tuple[int, int, int]]] = {}
     formats: dict[frozenset[str], list[int]] = {}
+    known: dict[tuple[int, bool, str], bool] = {}
     for index, shape in enumerate(shapes):
         if vendors and shape.accelerator.vendor not in vendors:
             continue
@@ -76,7 +76,12 @@ def enumerate_candidates(
         key = (int(shape.gpu_count), _tensor_domain(shape), shape.intra_node_link in ("pcie", "none"), _spans(shape))
         if key not in layouts:
             layouts[key] = list(_layouts(arch, *key, question))
-        rows += [(index, *layout, fmt) for fmt in formats[peaks] for layout in layouts[key]]
+        rows += [
+            (index, *layout, fmt)
+            for fmt in formats[peaks]
+            for layout in layouts[key]
+            if _splits(arch, layout, names[fmt], known)
+        ]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
     return Candidates(
         shape=columns[0],
@@ -86,6 +91,17 @@ def enumerate_candidates(
         weight_format=columns[4],
         weight_formats=names,
     )
+
+
+def _splits(
+    arch: ModelArch, layout: tuple[int, int, int], weight_format: str, known: dict[tuple[int, bool, str], bool]
+) -> bool:
+    """Whether the MLP widths split over the ranks in this format: blocks of scales aren't cut."""
+    tp, _pp, ep = layout
+    key = (tp, ep > 1, weight_format)
+    if key not in known:
+        known[key] = not width_faults(arch, tp, ep, weight_format)
+    return known[key]
 
 
 def asked_formats(arch: ModelArch, question: InferenceQuestion, peaks: frozenset[str]) -> list[str]:
@@ -176,17 +192,12 @@ def _expert_groups(arch: ModelArch, tp: int, question: InferenceQuestion) -> lis
 
 def check_pinned(arch: ModelArch, question: InferenceQuestion) -> None:
     """Raise ``InvalidQuestion`` when a pinned layout can't work on any hardware, listing what can."""
-    errors = []
-    valid = valid_tensor_parallel(arch, 1024)
-    if question.tensor_parallel is not None and question.tensor_parallel not in valid:
-        errors.append(
-            FieldError(
-                field="tensor_parallel",
-                value=question.tensor_parallel,
-                message=say("Does not divide this model's attention heads and key-value heads."),
-                allowed=", ".join(str(tp) for tp in valid),
-                code="invalid_layout",
-            )
-        )
+    errors = check_layout(
+        arch,
+        tp=question.tensor_parallel or 1,
+        pp=question.pipeline_parallel or 1,
+        ep=question.expert_parallel or 1,
+        weight_format=None,
+    )
     if errors:
         raise InvalidQuestion(errors)

@@ -53,6 +53,7 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
                 ),
                 value=str(value),
             )
+    yield from _looser(question, closest)
     short = closest.get("memory") or closest.get("kv_memory")
     # Where something does fit, memory is not what stands in the way.
     if short is None or {"budget", "ttft_slo", "tpot_slo"} & closest.keys():
@@ -69,5 +70,17 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
         yield Advice(field="kv_format", suggestion=say("An 8-bit KV cache holds twice the tokens."), value="fp8")
     if question.accelerators:
         yield Advice(field="accelerators", suggestion=say("Let larger accelerators in."), value="")
-    if question.tensor_parallel is not None:
+    if question.tensor_parallel is not None and "layout" not in closest:
         yield Advice(field="tensor_parallel", suggestion=say("Let the search choose the layout."), value="")
+
+
+def _looser(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
+    """What was pinned and left nothing to try."""
+    if "layout" in closest:
+        for field in ("tensor_parallel", "pipeline_parallel", "expert_parallel"):
+            if getattr(question, field) is not None:
+                yield Advice(field=field, suggestion=say("Let the search choose the layout."), value="")
+    if "engine" in closest:
+        yield Advice(field="engine", suggestion=closest["engine"].reason, value="")
+    if "weight_format" in closest:
+        yield Advice(field="weight_formats", suggestion=closest["weight_format"].reason, value="auto")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from planner.engine.errors import FieldError
 from planner.engine.model_arch import AttentionGroup, ModelArch
-from planner.engine.quantization import WeightFormat, resolve_format
+from planner.engine.quantization import resolve_format
 from planner.engine.sentences import joined, say
 
 LISTED_SIZES = 16
@@ -46,9 +46,12 @@ def valid_expert_parallel(arch: ModelArch, limit: int) -> tuple[int, ...]:
 
 
 def check_layout(
-    arch: ModelArch, *, tp: int, pp: int = 1, ep: int = 1, weight_format: str = "auto"
+    arch: ModelArch, *, tp: int, pp: int = 1, ep: int = 1, weight_format: str | None = "auto"
 ) -> list[FieldError]:
-    """Every reason why the layout can't work, each with the sizes that can; empty where it works."""
+    """Every reason why the layout can't work, each with the sizes that can; empty where it works.
+
+    Without a weight format the MLP widths are not judged.
+    """
     errors = []
     faults = _tensor_faults(arch, tp, ep, weight_format)
     if faults:
@@ -83,7 +86,7 @@ def _tensor_faults(arch: ModelArch, tp: int, ep: int, weight_format: str | None)
     """Why the model can't be split over ``tp`` ranks; widths are judged only where a format is given."""
     faults = [fault for group in arch.attention for fault in _head_faults(group, tp)]
     if weight_format is not None:
-        faults += _width_faults(arch, tp, ep, resolve_format(arch, weight_format))
+        faults += width_faults(arch, tp, ep, weight_format)
     return list(dict.fromkeys(faults))
 
 
@@ -101,7 +104,9 @@ def _head_faults(group: AttentionGroup, tp: int) -> list[str]:
     return []
 
 
-def _width_faults(arch: ModelArch, tp: int, ep: int, weight_format: WeightFormat) -> list[str]:
+def width_faults(arch: ModelArch, tp: int, ep: int, format_name: str) -> list[str]:
+    """Why the MLP widths can't be split over ``tp`` ranks in this format; experts in groups of ``ep`` stay whole."""
+    weight_format = resolve_format(arch, format_name)
     faults: list[str] = []
     for group in arch.ffn:
         widths = {group.shared_intermediate} if group.kind == "moe" else {group.intermediate}
