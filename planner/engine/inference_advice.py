@@ -11,6 +11,10 @@ from planner.engine.sentences import FieldName, Noun, say
 from planner.engine.workload import InferenceQuestion
 
 MOST = 3
+FITTING = frozenset({"budget", "ttft_slo", "tpot_slo"})
+"""Reasons that only options meet whose memory holds the model on the nodes that were asked for."""
+TRIED = FITTING | {"max_nodes", "replicas", "memory", "kv_memory"}
+"""Reasons found by sums: some option got as far as those."""
 
 
 def advise(question: InferenceQuestion, rejections: Sequence[Rejection]) -> tuple[Advice, ...]:
@@ -56,7 +60,7 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
     yield from _looser(question, closest)
     short = closest.get("memory") or closest.get("kv_memory")
     # Where something does fit, memory is not what stands in the way.
-    if short is None or {"budget", "ttft_slo", "tpot_slo"} & closest.keys():
+    if short is None or FITTING & closest.keys():
         return
     if question.weight_formats != ("awq_int4",):
         yield Advice(
@@ -75,12 +79,16 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
 
 
 def _looser(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
-    """What was pinned and left nothing to try."""
+    """What was pinned and left nothing to try; nothing where some option was tried."""
+    if TRIED & closest.keys():
+        return
     if "layout" in closest:
         for field in ("tensor_parallel", "pipeline_parallel", "expert_parallel"):
             if getattr(question, field) is not None:
                 yield Advice(field=field, suggestion=say("Let the search choose the layout."), value="")
     if "engine" in closest:
         yield Advice(field="engine", suggestion=closest["engine"].reason, value="")
-    if "weight_format" in closest:
+    if "weight_format" in closest and question.weight_formats != ("auto",):
         yield Advice(field="weight_formats", suggestion=closest["weight_format"].reason, value="auto")
+    if "no_peak" in closest and question.accelerators:
+        yield Advice(field="accelerators", suggestion=closest["no_peak"].reason, value="")

@@ -62,11 +62,14 @@ def reject_shapes(
                 vendors=", ".join(vendors),
             )
             code = "engine"
+        elif not peaks:
+            reason = say("The catalog has no peak rate of its matrix units, so no time can be stated.")
+            code = "no_peak"
         elif not asked_formats(arch, question, peaks):
             reason = say(
                 "No matrix units for the asked weight format ({asked}); it has {has}.",
                 asked=joined([Code(name) for name in question.weight_formats], ", "),
-                has=joined([Code(name) for name in sorted(peaks)], ", ") or say("no stated peak"),
+                has=joined([Code(name) for name in sorted(peaks)], ", "),
             )
             code = "weight_format"
         else:

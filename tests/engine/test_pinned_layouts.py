@@ -62,3 +62,16 @@ def test_an_engine_that_runs_nowhere_here_is_said() -> None:
     found = plan(snapshot(card=replace(accelerator(), vendor="AMD")), model="llama-3.1-8b", engine="tensorrt_llm")
     assert not found.options
     assert [advice.field for advice in found.advice] == ["engine"]
+
+
+def test_an_accelerator_without_a_known_peak_is_said() -> None:
+    found = plan(snapshot(card=replace(accelerator(), peak_flops={})), model="llama-3.1-8b", accelerators=["h100-sxm"])
+    assert not found.options
+    assert [advice.field for advice in found.advice] == ["accelerators"]
+    assert "no peak rate" in found.advice[0].suggestion
+
+
+def test_load_beyond_every_cluster_asks_for_nodes_alone() -> None:
+    found = plan(model="llama-3.1-8b", requests_per_second=1_000_000, max_nodes=8)
+    assert not found.options
+    assert [advice.field for advice in found.advice] == ["max_nodes"]
