@@ -158,6 +158,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=2)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+# A worker that starts has the simulator compiled in the background, where it isn't yet.
+COMPILE_AHEAD = env.bool("COMPILE_AHEAD", default=True)
 RUN_RESEND_SECONDS = env.float("RUN_RESEND_SECONDS", default=10.0)
 CELERY_BEAT_SCHEDULE = {
     "resend-lost-runs": {

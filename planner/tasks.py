@@ -8,6 +8,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready
 
+from planner.services.compiled_simulator import compile_ahead
 from planner.services.run_execution import execute_run, help_with_run
 from planner.services.run_parts import HELP_RUN_TASK
 from planner.services.runs import EXECUTE_RUN_TASK, delete_old_runs, resend_lost_runs
@@ -38,6 +39,7 @@ def delete_old_runs_task() -> None:
 
 
 @worker_ready.connect
-def announce_waiting_runs(**_: Any) -> None:
-    """A worker that starts asks for everything that waits: messages may have been lost while none ran."""
+def prepare_worker(**_: Any) -> None:
+    """A worker that starts has the simulator compiled, and asks for everything that waits: messages may be lost."""
+    compile_ahead()
     resend_lost_runs(queued_for=timedelta(0))

@@ -5,14 +5,16 @@ It answers what a single plan can't: how cost and speed move with the traffic, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from planner.engine.answers import InferenceOption, InferencePlan
+from planner.engine.answers import InferenceOption, InferencePlan, Rejection
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.json_input import check_json_types
 from planner.services.plan_json import plain
@@ -23,6 +25,11 @@ TRAFFIC_FIELDS = ("requests_per_second", "users", "concurrency")
 """A question states one of these; the sweep multiplies it."""
 MOST_POINTS = 50
 LOWEST_FACTOR, HIGHEST_FACTOR = 1e-3, 1e3
+STAGES = (
+    *("engine", "weight_format", "layout", "memory", "kv_memory", "ttft_slo", "tpot_slo"),
+    *("replicas", "available_nodes", "max_nodes", "budget"),
+)
+"""What options are tried on, in order: one that breaks late came closer to serving than one that breaks early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,21 +95,23 @@ def run_sweep(params: Mapping[str, Any], report: ReportProgress) -> dict[str, An
     sweep = read_sweep(params)
     asked = parse_question(InferenceQuestion, sweep.question)
     (field,) = [name for name in TRAFFIC_FIELDS if getattr(asked, name) is not None]
-    factors = sweep.factors()
+    loads = _loads(sweep, field, getattr(asked, field))
     points: list[dict[str, Any]] = []
     catalog_version = ""
-    for done, factor in enumerate(factors):
-        report(done / len(factors), f"Planning {factor:.3g} times the load")
-        question = dict(sweep.question) | {field: _scaled(field, getattr(asked, field), factor), "max_options": 1}
-        try:
-            plan = plan_inference(question)
-        except InvalidQuestion as error:
-            # The question itself is sound: this multiple of its traffic isn't.
-            points.append({"load_factor": factor, "best": None, "reason": str(error)})
-        else:
-            catalog_version = plan.catalog_version
-            points.append(_point(factor, plan))
+    for done, (factor, load) in enumerate(loads.items()):
+        report(done / len(loads), f"Planning {factor:.3g} times the load")
+        plan = plan_inference(dict(sweep.question) | {field: load, "max_options": 1})
+        catalog_version = plan.catalog_version
+        points.append(_point(factor, plan))
     return {"catalog_version": catalog_version, "traffic_field": field, "points": points}
+
+
+def _loads(sweep: Sweep, field: str, asked: float) -> dict[float, float | int]:
+    """The loads to plan by their multiple of the asked one, each once: none beyond what a question may state."""
+    spec = specs(InferenceQuestion)[field][0]
+    low, high = spec.minimum or 0.0, spec.maximum or math.inf
+    loads = (min(max(_scaled(field, asked, factor), low), high) for factor in sweep.factors())
+    return {float(f"{load / asked:.6g}"): load for load in dict.fromkeys(loads)}
 
 
 def _question_faults(question: object) -> list[FieldError]:
@@ -136,17 +145,33 @@ def _is_number(value: object) -> bool:
 
 
 def _point(factor: float, plan: InferencePlan) -> dict[str, Any]:
-    reason = None
-    if not plan.options:
-        commonest = max(plan.rejections, key=lambda rejection: rejection.count, default=None)
-        reason = commonest.reason if commonest else "No offer passes the filters."
     return {
         "load_factor": factor,
         "mean_requests_s": plan.mean_requests_s,
         "peak_requests_s": plan.peak_requests_s,
         "best": _best(plan.options[0]) if plan.options else None,
-        "reason": reason,
+        "reason": None if plan.options else _reason(plan.rejections),
     }
+
+
+def _reason(rejections: Sequence[Rejection]) -> str:
+    """What the options that came closest broke on, and the one that was the least over."""
+    tried = [rejection for rejection in rejections if not rejection.code.startswith("filter_")]
+    if not tried:
+        return "No offer passes the filters."
+    closest = max(tried, key=lambda rejection: (_stage(rejection), -_excess(rejection)))
+    return f"{closest.subject}: {closest.reason}"
+
+
+def _stage(rejection: Rejection) -> int:
+    return STAGES.index(rejection.code) if rejection.code in STAGES else -1
+
+
+def _excess(rejection: Rejection) -> float:
+    """By what factor an option is over its limit."""
+    if rejection.value is None or not rejection.limit:
+        return math.inf
+    return rejection.value / rejection.limit
 
 
 def _best(option: InferenceOption) -> dict[str, Any]:

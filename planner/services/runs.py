@@ -11,7 +11,7 @@ import structlog
 from celery import current_app
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
@@ -20,7 +20,7 @@ from planner.models import Run, RunStatus, User
 from planner.selectors.scope import Scope
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.run_parts import resend_lost_parts, worker_lost_error
-from planner.services.stored_traces import delete_trace
+from planner.services.stored_traces import delete_trace, traces_older_than
 
 logger = structlog.get_logger(__name__)
 
@@ -28,6 +28,8 @@ EXECUTE_RUN_TASK = "planner.execute_run"
 RESEND_AFTER = timedelta(seconds=60)
 """A queued run whose message is older than this is announced again: the message may be lost."""
 MOST_RESENT = 500
+UNUSED_TRACE_AGE = timedelta(days=1)
+"""A trace is sent before the run that serves it."""
 
 
 def create_run(*, kind: str, params: Mapping[str, Any], owner: User | None = None, scope: Scope | None = None) -> Run:
@@ -104,11 +106,24 @@ def _close_expired_runs() -> None:
 
 
 def delete_old_runs() -> int:
-    """Delete anonymous runs whose time is over; returns how many rows went."""
+    """Delete anonymous runs whose time is over, with their traces; returns how many rows went.
+
+    Traces that were uploaded and never simulated go too, a day later.
+    """
     limit = timedelta(days=settings.ANONYMOUS_RUN_DAYS)
     old = Run.objects.filter(owner__isnull=True, created_at__lt=Now() - limit)
-    for trace in old.values_list("params__trace", flat=True).distinct():
-        if isinstance(trace, str):
-            delete_trace(trace)
+    traces = _traces(old)
     deleted, _by_model = old.delete()
+    unused = (traces | set(traces_older_than(UNUSED_TRACE_AGE))) - _traces(Run.objects.all())
+    for trace in unused:
+        delete_trace(trace)
     return deleted
+
+
+def _traces(runs: QuerySet[Run]) -> set[str]:
+    """The uploaded traces that runs serve."""
+    found: set[str] = set()
+    for trace, regions in runs.values_list("params__trace", "params__regions").iterator():
+        own = regions if isinstance(regions, list) else ()
+        found |= {each for each in (trace, *(region.get("trace") for region in own)) if isinstance(each, str)}
+    return found

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-from django.db import connection
 
 from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.traffic import in_batches
 from planner.engine.simulate.warm_up import warm_up
+from planner.services.compiled_simulator import wait_until_compiled
 from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.plan_json import plain
 from planner.services.run_kind import ReportProgress
@@ -25,7 +22,6 @@ from planner.services.trace_rows import TraceError
 BATCH_REQUESTS = 1 << 14
 """Simulated between two progress reports: well under a second even where a fleet is hard to simulate."""
 MOST_ROWS = 50_000_000
-BEAT_S = 3.0
 READ_SHARE = 0.05
 """Of the progress bar: compiling, reading and planning."""
 
@@ -36,8 +32,9 @@ def run_simulation(params: Mapping[str, Any], report: ReportProgress) -> dict[st
     How long it took is left out of the result: it would differ between two runs of the same question.
     """
     job = read_simulation(params)
-    with _beating(report, "Compiling the simulator"):
-        warm_up()
+    wait_until_compiled(report)
+    report(0.0, "Loading the simulator")
+    warm_up()
     source, share_done = _source(job, report)
 
     def told(requests: int, now_s: float) -> None:
@@ -84,30 +81,3 @@ class _Sliced:
     def batches(self) -> Iterator[Traffic]:
         for batch in self.source.batches():
             yield from in_batches(batch, BATCH_REQUESTS)
-
-
-@contextmanager
-def _beating(report: ReportProgress, message: str) -> Iterator[None]:
-    """Keep the lease while something takes long that can't report; what a report raises is raised at the end."""
-    done = threading.Event()
-    stopped: list[Exception] = []
-
-    def beat() -> None:
-        try:
-            while not done.wait(BEAT_S):
-                report(0.0, message)
-        except Exception as error:  # whatever asks the run to stop, and faults of the database
-            stopped.append(error)
-        finally:
-            connection.close()
-
-    report(0.0, message)
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-    if stopped:
-        raise stopped[0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from tempfile import SpooledTemporaryFile
 from uuid import uuid4
 
 from django.core.files.base import File
 from django.core.files.storage import default_storage
+from django.utils import timezone
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.services.trace_files import GZIP_MAGIC, read_trace_stream
@@ -80,6 +82,16 @@ def delete_trace(trace: str) -> None:
     """Forget a trace; one that is gone already is no fault."""
     if _ID.fullmatch(trace):
         default_storage.delete(_path(trace))
+
+
+def traces_older_than(age: timedelta) -> Iterator[str]:
+    """The traces that were stored longer ago."""
+    if not default_storage.exists(FOLDER):
+        return
+    limit = timezone.now() - age
+    for trace in default_storage.listdir(FOLDER)[1]:
+        if _ID.fullmatch(trace) and default_storage.get_modified_time(_path(trace)) < limit:
+            yield trace
 
 
 def _path(trace: str) -> str:

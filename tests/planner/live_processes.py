@@ -30,6 +30,7 @@ def environment(**more: str) -> dict[str, str]:
     else:
         url = f"postgres://{facts['USER']}@{facts['HOST']}:{facts['PORT']}/{facts['NAME']}"
     found = os.environ | {"DATABASE_URL": url, "RUN_LEASE_SECONDS": "2", "RUN_RESEND_SECONDS": "0.5"}
+    found["COMPILE_AHEAD"] = "false"
     options = current_app.conf.broker_transport_options
     if "data_folder_in" in options:
         found["TAKAR_VAR_DIR"] = str(Path(options["data_folder_in"]).parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -100,18 +101,39 @@ def test_scales_whichever_way_the_traffic_is_stated() -> None:
     assert all(point["best"] for point in clients["points"])
 
 
-def test_says_why_a_load_has_no_answer() -> None:
+def test_says_what_the_options_that_came_closest_broke_on() -> None:
     result = run_sweep(
         {"question": QUESTION | {"max_nodes": 1}, "lowest": 1, "highest": 1000, "points": 2}, lambda *_: None
     )
     fits, too_much = result["points"]
     assert fits["best"] is not None
     assert too_much["best"] is None
-    assert too_much["reason"]
+    # Most of what is left out has too little memory at any load: not what this load breaks.
+    assert re.fullmatch(r"\d+x .+: TP\d+.*: needs [\d,]+ nodes, more than 1\.", too_much["reason"])
 
 
-def test_a_load_beyond_what_can_be_asked_is_a_reason_too() -> None:
-    question = {"model": QUESTION["model"], "requests_per_second": 1e6}
-    result = run_sweep({"question": question, "lowest": 1, "highest": 1000, "points": 2}, lambda *_: None)
-    assert result["points"][-1]["best"] is None
-    assert "requests_per_second" in result["points"][-1]["reason"]
+def test_a_limit_nothing_meets_is_named_with_the_closest() -> None:
+    result = run_sweep({"question": QUESTION | {"tpot_ms": 1}, "lowest": 1, "highest": 2, "points": 2}, lambda *_: None)
+    assert all("over the limit of 1 ms" in point["reason"] for point in result["points"])
+
+
+@pytest.mark.parametrize(
+    ("traffic", "field", "most"),
+    [({"requests_per_second": 1e5}, "requests_per_second", 1e7), ({"users": 2}, "users", 2e3)],
+)
+def test_plans_no_load_that_nobody_could_ask_for(traffic: dict[str, float], field: str, most: float) -> None:
+    question = {"model": QUESTION["model"]} | traffic
+    question |= {"requests_per_user_per_day": 10} if field == "users" else {}
+    result = run_sweep({"question": question, "lowest": 0.001, "highest": 1000, "points": 4}, lambda *_: None)
+    asked = traffic[field]
+    loads = [point["load_factor"] * asked for point in result["points"]]
+    assert max(loads) == most
+    assert min(loads) >= (1 if field == "users" else 0)
+    assert len(set(loads)) == len(loads)
+    assert all("range" not in (point["reason"] or "") for point in result["points"])
+
+
+def test_few_clients_are_planned_once_each() -> None:
+    question = {"model": QUESTION["model"], "concurrency": 2}
+    result = run_sweep({"question": question, "lowest": 0.1, "highest": 2, "points": 8}, lambda *_: None)
+    assert [point["load_factor"] for point in result["points"]] == [0.5, 1.0, 1.5, 2.0]

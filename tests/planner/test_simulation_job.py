@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.core.files.storage import default_storage
 
 from planner.engine.errors import InvalidQuestion
 from planner.models import Run, RunStatus
+from planner.services import runs
 from planner.services.run_execution import execute_run
 from planner.services.run_progress import RunCancelled
 from planner.services.runs import create_run, delete_old_runs
@@ -131,6 +133,26 @@ def test_an_uploaded_trace_is_served_and_forgotten_with_its_run(catalog: object)
     Run.objects.filter(pk=run.pk).update(created_at="2020-01-01T00:00:00Z")
     assert delete_old_runs() == 1
     assert not has_trace(trace)
+
+
+@pytest.mark.django_db
+def test_traces_that_were_never_simulated_go_a_day_later(catalog: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    used, unused = store_trace([TRACE]), store_trace([TRACE])
+    create_run(kind="simulation", params={"question": QUESTION, "trace": used})
+    delete_old_runs()
+    assert has_trace(unused)
+    monkeypatch.setattr(runs, "UNUSED_TRACE_AGE", timedelta(0))
+    delete_old_runs()
+    assert (has_trace(used), has_trace(unused)) == (True, False)
+
+
+@pytest.mark.django_db
+def test_a_trace_stays_while_another_run_serves_it(catalog: object) -> None:
+    trace = store_trace([TRACE])
+    old, _new = (create_run(kind="simulation", params={"question": QUESTION, "trace": trace}) for _ in range(2))
+    Run.objects.filter(pk=old.pk).update(created_at="2020-01-01T00:00:00Z")
+    assert delete_old_runs() == 1
+    assert has_trace(trace)
 
 
 @pytest.mark.django_db

@@ -58,11 +58,10 @@ def _port_number(text: str) -> int:
 def _commands() -> dict[str, str]:
     python = shlex.quote(sys.executable)
     celery = f"{python} -m celery --quiet -A planner.celery"
-    schedule = shlex.quote(str(settings.VAR_DIR / "beat-schedule"))
     return {
         "web": f"{python} -m gunicorn",
         "worker": f"{celery} worker --loglevel WARNING --without-gossip --without-mingle --without-heartbeat",
-        "beat": f"{celery} beat --loglevel WARNING --pidfile= --schedule {schedule}",
+        "beat": f"{python} {shlex.quote(str(settings.BASE_DIR / 'manage.py'))} beat",
     }
 
 
