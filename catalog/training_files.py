@@ -40,6 +40,10 @@ _PROFILE_FIELDS = (
     "interleaves",
     "flash_attention_since",
     "micro_batches_are_stages",
+    "tensor",
+    "context",
+    "experts",
+    "zero_bubble",
 )
 
 
@@ -59,7 +63,12 @@ def profiles_from(fitted: Mapping[str, Any]) -> TrainingProfiles:
     facts = framework_facts()
     return TrainingProfiles(
         frameworks={
-            row["key"]: FrameworkProfile(**{name: row[name] for name in _PROFILE_FIELDS}, vendors=tuple(row["vendors"]))
+            row["key"]: FrameworkProfile(
+                **{name: row[name] for name in _PROFILE_FIELDS},
+                vendors=tuple(row["vendors"]),
+                shardings=tuple(row["shardings"]),
+                pipeline_shardings=tuple(row["pipeline_shardings"]),
+            )
             for row in facts["frameworks"]
         },
         question_frameworks=facts["question_frameworks"],

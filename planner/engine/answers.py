@@ -158,6 +158,11 @@ class TrainingSpeed:
     days: float
     """Calendar days, goodput included."""
     gpu_hours: float
+    """Of the GPUs that train."""
+    goodput: float = 1.0
+    """Share of wall time that advances the run."""
+    interruptions_per_day: float = 0.0
+    checkpoint_interval_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +180,10 @@ class TrainingOption:
     price: Price
     usd_total: Decimal
     usd_per_million_tokens: Decimal
+    spare_nodes: int = 0
+    """Rented beside ``cluster.nodes``; the price is of both."""
+    virtual_stages: int = 1
+    """Model chunks a pipeline stage holds (interleaved schedule)."""
     speed: TrainingSpeed
     memory: GpuMemory
     limit: str

@@ -153,6 +153,7 @@ def _hardware(
         link_is_shared=not linked,
         link_domain_gpus=shape.link_domain_gpus if linked else per_node,
         network_bytes_s=network,
+        host_bytes_s=pcie,
         context=Context(
             framework=framework.key,
             family=framework.family,
@@ -162,6 +163,7 @@ def _hardware(
             measure="allocated",
             trains_adapters=question.method in FROZEN_METHODS,
             messages="bucketed" if framework.buckets_messages else "single",
+            async_tensor=question.async_tensor_parallel,
             year=today.year + (today.timetuple().tm_yday - 0.5) / 365,
         ),
     )

@@ -15,11 +15,12 @@ from planner.engine.inference_options import LINK_NAMES, interconnect_words
 from planner.engine.offers import OfferTable
 from planner.engine.sentences import say
 from planner.engine.training.candidates import RECOMPUTE, SHARDING
+from planner.engine.training.goodput import Reliability, interruptions_per_day, interval_s
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts
 from planner.engine.training_clusters import Clusters
 from planner.engine.training_ranking import TrainingRanking
-from planner.engine.training_run import Run
+from planner.engine.training_run import Run, reliability_of
 from planner.engine.training_working import step_limit, working
 from planner.engine.units import GIB
 from planner.engine.workload import TrainingQuestion
@@ -62,15 +63,18 @@ def _option(
     nodes = int(ranking.nodes[row])
     size = clusters.sizes[int(best.cluster[place])]
     offer_row = int(ranking.offer[row])
-    price = price_of(table.offers[offer_row], nodes, today)
+    price = price_of(table.offers[offer_row], nodes + question.spare_nodes, today)
     hours = quantize(Decimal(repr(float(ranking.hours[row]))), HOURS_STEP)
     usd_total = quantize(price.usd_per_hour * hours, CENT)
-    cluster = _cluster(table, offer_row, nodes, size.gpus)
-    layout = _layout(best, place)
+    cluster = _cluster(table, offer_row, nodes, size.gpus, question.spare_nodes)
+    reliability = reliability_of(run, is_spot=cluster.purchase_option == "spot")
+    layout = layout_of(best, place)
     sharding = sharding_name(best, place)
-    recompute = _name(RECOMPUTE, _at(best.candidates.recompute, place))
+    recompute = recompute_name(best, place)
     hardware = clusters.hardware[size.node]
-    speed = _speed(best, place, run, question, size.gpus, hours, hardware.peak_flops_16bit)
+    speed = _speed(
+        best, place, run, question, cluster, hours, hardware.peak_flops_16bit, float(ranking.useful[row]), reliability
+    )
     memory = _memory(best, place)
     return TrainingOption(
         id=":".join(
@@ -90,12 +94,14 @@ def _option(
         price=price,
         usd_total=usd_total,
         usd_per_million_tokens=usd_per_million_tokens(
-            price.usd_per_hour, speed.tokens_per_s * float(ranking.useful[row])
+            price.usd_per_hour, speed.tokens_per_s * run.token_share * speed.goodput
         ),
         speed=speed,
         memory=memory,
         limit=step_limit(best, place, recompute, memory),
-        working=tuple(working(best, place, run, question, float(ranking.useful[row]), hours, price, nodes, usd_total)),
+        working=tuple(working(best, place, run, question, speed, cluster, hours, price, usd_total, reliability)),
+        spare_nodes=question.spare_nodes,
+        virtual_stages=int(_at(best.candidates.virtual, place)),
         confidence=confidence_of(profiles.bands, hardware.context.attributes()),
         on_pareto_front=bool(ranking.pareto[row]),
     )
@@ -108,6 +114,11 @@ def _at(column: float | FloatArray, place: int) -> float:
 
 def _name(codes: dict[str, float], code: float) -> str:
     return next(name for name, value in codes.items() if value == code)
+
+
+def recompute_name(best: BestLayouts, place: int) -> str:
+    """none, selective or full."""
+    return _name(RECOMPUTE, _at(best.candidates.recompute, place))
 
 
 def sharding_name(best: BestLayouts, place: int) -> str:
@@ -123,7 +134,8 @@ def _micro_batches(best: BestLayouts, place: int) -> int:
     )
 
 
-def _layout(best: BestLayouts, place: int) -> Layout:
+def layout_of(best: BestLayouts, place: int) -> Layout:
+    """How the model is spread."""
     return Layout(
         tensor=int(_at(best.candidates.tensor, place)),
         pipeline=int(_at(best.candidates.pipeline, place)),
@@ -133,7 +145,7 @@ def _layout(best: BestLayouts, place: int) -> Layout:
     )
 
 
-def _cluster(table: OfferTable, offer_row: int, nodes: int, gpus: int) -> Cluster:
+def _cluster(table: OfferTable, offer_row: int, nodes: int, gpus: int, spare_nodes: int) -> Cluster:
     offer, instance = table.offers[offer_row], table.instances[offer_row]
     link = LINK_NAMES[instance.intra_node_link] if offer.gpu_count > 1 else LINK_NAMES["none"]
     return Cluster(
@@ -147,7 +159,7 @@ def _cluster(table: OfferTable, offer_row: int, nodes: int, gpus: int) -> Cluste
         gpus_per_node=offer.gpu_count,
         nodes=nodes,
         gpus_used=gpus,
-        gpus_billed=nodes * offer.gpu_count,
+        gpus_billed=(nodes + spare_nodes) * offer.gpu_count,
         interconnect=interconnect_words(link, instance.fabric_name, nodes),
     )
 
@@ -157,17 +169,20 @@ def _speed(
     place: int,
     run: Run,
     question: TrainingQuestion,
-    gpus: int,
+    cluster: Cluster,
     hours: Decimal,
     peak_16bit: float,
+    useful: float,
+    reliability: Reliability,
 ) -> TrainingSpeed:
+    gpus, nodes = cluster.gpus_used, float(cluster.nodes)
     step_s = float(best.step.total[place])
     rate = float(best.tokens_per_s[place])
     flops = rate / gpus * run.flops_per_token
     batch_tokens = float(best.global_batch[place]) * question.sequence_length
     return TrainingSpeed(
         step_s=step_s,
-        steps=int(np.ceil(run.tokens / batch_tokens)),
+        steps=int(np.ceil(run.tokens / (run.token_share * batch_tokens))),
         tokens_per_s=rate,
         tokens_per_s_per_gpu=rate / gpus,
         tflops_per_gpu=flops / 1e12,
@@ -175,6 +190,9 @@ def _speed(
         mfu_convention=say("model FLOPs with causal attention, without recomputation, over the dense 16-bit peak"),
         days=float(hours) / 24.0,
         gpu_hours=float(hours) * gpus,
+        goodput=useful,
+        interruptions_per_day=float(interruptions_per_day(gpus, reliability, nodes)),
+        checkpoint_interval_s=float(interval_s(gpus, reliability, nodes)),
     )
 
 

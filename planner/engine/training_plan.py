@@ -42,9 +42,10 @@ def plan_training(
     snapshot: CatalogSnapshot,
     profiles: TrainingProfiles,
     today: date,
+    teacher: ModelArch | None = None,
 ) -> TrainingPlan:
     """Size, time and price every way to train ``arch``; raises ``InvalidQuestion`` for what can't be asked."""
-    run = describe_run(question, arch, profiles, today)
+    run = describe_run(question, arch, profiles, today, teacher)
     table = offer_table(snapshot)
     selection = select_offers(table, question, today)
     offer_rows = np.flatnonzero(selection.mask)

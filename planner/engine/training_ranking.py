@@ -64,8 +64,9 @@ def rank_options(
     kinds = np.array([clusters.sizes[c].node for c in best.cluster.tolist()], dtype=np.int64)
     nodes_of = np.array([clusters.sizes[c].nodes for c in best.cluster.tolist()], dtype=np.int64)
     gpus = np.array([clusters.sizes[c].gpus for c in best.cluster.tolist()], dtype=np.float64)
-    useful = useful_share(run, question, gpus)
-    hours = wall_hours(run, best.tokens_per_s, useful)
+    nodes_trained = nodes_of.astype(np.float64)
+    kept = useful_share(run, question, gpus, nodes_trained, is_spot=False)
+    taken = useful_share(run, question, gpus, nodes_trained, is_spot=True)
     by_kind = [np.flatnonzero(kinds == index) for index in range(len(clusters.shapes))]
     kind_of_shape = {shape: index for index, shape in enumerate(clusters.shapes)}
     rows, offers = [], []
@@ -76,13 +77,16 @@ def rank_options(
             offers.append(np.full(len(by_kind[kind]), offer, dtype=np.int64))
     row = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
     offer_of = np.concatenate(offers) if offers else np.zeros(0, dtype=np.int64)
-    enough, refused = in_stock(table, offer_of, nodes_of[row])
+    enough, refused = in_stock(table, offer_of, nodes_of[row] + question.spare_nodes)
     row, offer_of = row[enough], offer_of[enough]
-    hourly = table.usd_per_node_hour[offer_of] * nodes_of[row]
-    usd = hourly * hours[row]
-    order = np.lexsort((hours[row], usd))
-    row, offer_of, hourly, usd = row[order], offer_of[order], hourly[order], usd[order]
-    in_time = hours[row] <= run.longest_days * 24.0
+    useful = np.where(table.purchase_option[offer_of] == "spot", taken[row], kept[row])
+    hours = wall_hours(run, best.tokens_per_s[row], useful)
+    hourly = table.usd_per_node_hour[offer_of] * (nodes_of[row] + question.spare_nodes)
+    usd = hourly * hours
+    order = np.lexsort((hours, usd))
+    row, offer_of, useful = row[order], offer_of[order], useful[order]
+    hourly, usd, hours = hourly[order], usd[order], hours[order]
+    in_time = hours <= run.longest_days * 24.0
     in_budget = np.ones(len(row), dtype=np.bool_)
     if question.budget_usd is not None:
         in_budget &= usd <= question.budget_usd
@@ -90,13 +94,13 @@ def rank_options(
         in_budget &= hourly * HOURS_PER_MONTH <= question.budget_usd_per_month
     accepted = in_time & in_budget
     pareto = np.zeros(len(row), dtype=np.bool_)
-    pareto[accepted] = _front(hours[row][accepted])
+    pareto[accepted] = _front(hours[accepted])
     return TrainingRanking(
         offer=offer_of,
         best=row,
         nodes=nodes_of[row],
-        useful=useful[row],
-        hours=hours[row],
+        useful=useful,
+        hours=hours,
         usd=usd,
         usd_per_hour=hourly,
         in_time=in_time,

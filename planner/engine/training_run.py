@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import Advice
-from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_arch import ModelArch
 from planner.engine.param_count import count_parameters
-from planner.engine.sentences import Noun, say
 from planner.engine.training.batch import (
     FINETUNE_BATCH_SEQUENCES,
     critical_batch_tokens,
@@ -22,19 +20,18 @@ from planner.engine.training.batch import (
     optimal_tokens,
 )
 from planner.engine.training.goodput import Reliability, goodput
-from planner.engine.training.layouts import AskedLayout, invalid_sizes
+from planner.engine.training.layouts import AskedLayout
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
 from planner.engine.training.recipe import FROZEN_METHODS, RecipeSpec, model_flops_per_token, recipe
 from planner.engine.training.search import LayoutQuestion
 from planner.engine.training.work import ModelWork, model_work
+from planner.engine.training_checks import check_training
+from planner.engine.training_remarks import FINETUNE_METHODS, LONGEST_DAYS, Described, assumptions, remarks
 from planner.engine.units import SECONDS_PER_HOUR
 from planner.engine.workload import TrainingQuestion
 
 FloatArray = NDArray[np.float64]
 
-LONGEST_DAYS: Final = 366.0
-"""Options longer than a year are left out unless a deadline says otherwise."""
-FINETUNE_METHODS: Final = frozenset({"full_finetune", "lora", "qlora"})
 ALL_DOCUMENT: Final = 1e12
 
 
@@ -49,7 +46,9 @@ class Run:
     batch_sequences: float
     critical_tokens: float
     flops_per_token: float
-    """Causal attention; a frozen base counts 2/3."""
+    """Causal attention; a frozen base counts 2/3, a teacher its forward pass."""
+    token_share: float
+    """Of a sample's tokens, those that are no padding."""
     longest_days: float
     layout_question: LayoutQuestion
     reliability: Reliability
@@ -57,7 +56,13 @@ class Run:
     assumptions: tuple[str, ...]
 
 
-def describe_run(question: TrainingQuestion, arch: ModelArch, profiles: TrainingProfiles, today: date) -> Run:
+def describe_run(
+    question: TrainingQuestion,
+    arch: ModelArch,
+    profiles: TrainingProfiles,
+    today: date,
+    teacher: ModelArch | None = None,
+) -> Run:
     """Complete the question; raises ``InvalidQuestion`` for what the model can't be asked."""
     work = model_work(arch)
     asked = AskedLayout(
@@ -68,12 +73,11 @@ def describe_run(question: TrainingQuestion, arch: ModelArch, profiles: Training
         micro_batch=question.micro_batch,
     )
     framework = profiles.frameworks[profiles.question_frameworks[question.framework]]
-    _check(question, arch, work, asked, framework)
+    check_training(question, arch, work, asked, framework, teacher)
     counts = count_parameters(arch)
     tokens = question.tokens if question.tokens is not None else optimal_tokens(counts)
     critical = critical_batch_tokens(final_loss(counts.active, max(tokens, 1e6)))
     batch = _batch(question, critical, tokens)
-    finetune = question.method in FINETUNE_METHODS
     spec = RecipeSpec(
         method=question.method,
         precision=question.precision,
@@ -81,10 +85,16 @@ def describe_run(question: TrainingQuestion, arch: ModelArch, profiles: Training
         sequence_length=question.sequence_length,
         global_batch=batch,
         lora_rank=question.lora_rank,
-        document_tokens=profiles.finetune_document_tokens if finetune else ALL_DOCUMENT,
+        document_tokens=_attended_tokens(question, profiles),
         year=float(today.year),
+        natural_routing=question.expert_routing == "natural",
+        offload_optimizer=question.offload == "optimizer",
+        gradient_compression=question.gradient_compression,
     )
-    flops = float(np.asarray(model_flops_per_token(work, question.sequence_length)))
+    teacher_work = None if teacher is None or question.method != "distillation" else model_work(teacher)
+    asked_for = Described(
+        arch=arch, tokens=tokens, batch=batch, critical=critical, framework=framework, profiles=profiles
+    )
     return Run(
         arch=arch,
         work=work,
@@ -92,7 +102,8 @@ def describe_run(question: TrainingQuestion, arch: ModelArch, profiles: Training
         tokens=tokens,
         batch_sequences=batch,
         critical_tokens=critical,
-        flops_per_token=flops * (2.0 / 3.0 if question.method in FROZEN_METHODS else 1.0),
+        flops_per_token=_flops_per_token(question, work, teacher_work),
+        token_share=_token_share(question, profiles),
         longest_days=question.finish_days or LONGEST_DAYS,
         layout_question=LayoutQuestion(
             recipe=recipe(spec, work, framework),
@@ -103,10 +114,49 @@ def describe_run(question: TrainingQuestion, arch: ModelArch, profiles: Training
             sharding=question.sharding,
             recompute=question.recompute,
             framework=framework,
+            schedule=question.pipeline_schedule,
+            teacher=teacher_work,
         ),
-        reliability=Reliability(),
-        advice=tuple(_advice(question, batch * question.sequence_length, critical)),
-        assumptions=tuple(_assumptions(question, arch, tokens, batch, critical, framework, profiles)),
+        reliability=_reliability(question),
+        advice=tuple(remarks(question, asked_for)),
+        assumptions=tuple(assumptions(question, asked_for)),
+    )
+
+
+def _flops_per_token(question: TrainingQuestion, work: ModelWork, teacher: ModelWork | None) -> float:
+    """Model FLOPs of a token: a frozen base counts 2/3, a teacher its forward pass."""
+    flops = float(np.asarray(model_flops_per_token(work, question.sequence_length)))
+    if teacher is not None:
+        flops += float(np.asarray(model_flops_per_token(teacher, question.sequence_length))) / 3.0
+    return flops * (2.0 / 3.0 if question.method in FROZEN_METHODS else 1.0)
+
+
+def _attended_tokens(question: TrainingQuestion, profiles: TrainingProfiles) -> float:
+    """Tokens that attention looks over: a document's where they are packed, else the whole sample's."""
+    if question.packing == "padded":
+        return ALL_DOCUMENT
+    if question.document_tokens is not None:
+        return question.document_tokens
+    return profiles.finetune_document_tokens if question.method in FINETUNE_METHODS else ALL_DOCUMENT
+
+
+def _token_share(question: TrainingQuestion, profiles: TrainingProfiles) -> float:
+    """Share of a sample's tokens that are no padding."""
+    if question.packing == "packed":
+        return 1.0
+    return min(1.0, (question.document_tokens or profiles.finetune_document_tokens) / question.sequence_length)
+
+
+def _reliability(question: TrainingQuestion) -> Reliability:
+    minutes = question.checkpoint_minutes
+    return Reliability(
+        gpu_hours_per_interruption=question.gpu_hours_per_interruption,
+        restart_s=60.0 * question.restart_minutes,
+        checkpoint_stall_s=question.checkpoint_stall_s,
+        checkpoint_interval_s=None if minutes is None else 60.0 * minutes,
+        spare_nodes=question.spare_nodes,
+        replacement_s=60.0 * question.replacement_minutes,
+        spot_per_node_day=question.spot_interruptions_per_node_day,
     )
 
 
@@ -119,107 +169,20 @@ def _batch(question: TrainingQuestion, critical: float, tokens: float) -> float:
     return default_batch_sequences(min(critical, tokens), question.sequence_length)
 
 
-def _check(
-    question: TrainingQuestion, arch: ModelArch, work: ModelWork, asked: AskedLayout, framework: FrameworkProfile
-) -> None:
-    errors = [
-        FieldError(
-            field=fault.field,
-            value=fault.value,
-            message=fault.reason,
-            allowed=say("one of: {sizes}", sizes=", ".join(str(size) for size in fault.valid)),
-            code="invalid_layout",
-        )
-        for fault in invalid_sizes(work, asked)
-    ]
-    if arch.max_context and question.sequence_length > arch.max_context:
-        errors.append(
-            FieldError(
-                field="sequence_length",
-                value=question.sequence_length,
-                message=say("Longer than the model's context."),
-                allowed=say("up to {most:,}", most=arch.max_context),
-                code="context_too_long",
-            )
-        )
-    if asked.pipeline is not None and asked.pipeline > 1 and not framework.pipelines:
-        errors.append(
-            FieldError(
-                field="pipeline_parallel",
-                value=asked.pipeline,
-                message=say("{framework} has no pipeline parallelism.", framework=framework.label),
-                allowed=say("1, or another framework"),
-                code="invalid_layout",
-            )
-        )
-    if errors:
-        raise InvalidQuestion(errors)
-
-
-def _advice(question: TrainingQuestion, batch_tokens: float, critical: float) -> list[Advice]:
-    if question.global_batch_tokens is None or batch_tokens <= critical or question.method in FINETUNE_METHODS:
-        return []
-    return [
-        Advice(
-            field="global_batch_tokens",
-            suggestion=say(
-                "{asked:,.1f} M tokens a step are more than the critical batch of {critical:,.1f} M: "
-                "more GPUs stop saving steps.",
-                asked=batch_tokens / 1e6,
-                critical=critical / 1e6,
-            ),
-            value=f"{critical:.0f}",
-        )
-    ]
-
-
-def _assumptions(
-    question: TrainingQuestion,
-    arch: ModelArch,
-    tokens: float,
-    batch: float,
-    critical: float,
-    framework: FrameworkProfile,
-    profiles: TrainingProfiles,
-) -> list[str]:
-    lines: list[str] = [
-        say(
-            "Framework profile: {framework}; constants fitted on {basis}.",
-            framework=framework.label,
-            basis=Noun(profiles.fitted_on),
-        )
-    ]
-    if question.tokens is None:
-        lines.append(say("Compute-optimal data: 20 tokens a parameter, {tokens:,.0f} tokens.", tokens=tokens))
-    if question.global_batch_tokens is None:
-        basis = (
-            say("a usual fine-tuning batch")
-            if question.method in FINETUNE_METHODS
-            else say("within the critical batch of {tokens:,.1f} M tokens", tokens=critical / 1e6)
-        )
-        lines.append(say("Global batch about {sequences:,.0f} sequences: {basis}.", sequences=batch, basis=basis))
-    if question.method in FINETUNE_METHODS:
-        lines.append(
-            say(
-                "Packed documents of {tokens:,.0f} tokens on average; "
-                "adapters on every linear layer where the base is frozen.",
-                tokens=profiles.finetune_document_tokens,
-            )
-        )
-    if question.finish_days is None:
-        lines.append(say("Options longer than {days:.0f} days are left out.", days=LONGEST_DAYS))
-    if any(group.kind == "moe" for group in arch.ffn):
-        lines.append(say("Experts receive equal shares of the tokens; natural routing on real data takes longer."))
-    lines.append(say("Goodput is the lesser of what was asked and what failures and checkpoints leave."))
-    return lines
-
-
-def useful_share(run: Run, question: TrainingQuestion, gpus: FloatArray) -> FloatArray:
+def useful_share(
+    run: Run, question: TrainingQuestion, gpus: FloatArray, nodes: FloatArray, *, is_spot: bool
+) -> FloatArray:
     """Share of wall time that advances the run: the asked goodput, or less where failures take more."""
-    return np.minimum(question.goodput, np.asarray(goodput(gpus, run.reliability), dtype=np.float64))
+    left = goodput(gpus, reliability_of(run, is_spot=is_spot), nodes)
+    return np.minimum(question.goodput, np.asarray(left, dtype=np.float64))
+
+
+def reliability_of(run: Run, *, is_spot: bool) -> Reliability:
+    """How often nodes stop: spot nodes are taken back besides."""
+    return run.reliability if is_spot else replace(run.reliability, spot_per_node_day=0.0)
 
 
 def wall_hours(run: Run, tokens_per_s: FloatArray, useful: FloatArray) -> FloatArray:
     """Calendar hours of the run."""
-    hours = run.tokens / tokens_per_s / np.maximum(useful, 1e-9) / SECONDS_PER_HOUR
+    hours = run.tokens / (run.token_share * tokens_per_s) / np.maximum(useful, 1e-9) / SECONDS_PER_HOUR
     return np.asarray(hours, dtype=np.float64)

@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from planner.engine.answers import GpuMemory, Price, Term
+from planner.engine.answers import Cluster, GpuMemory, Price, Term, TrainingSpeed
 from planner.engine.sentences import say
 from planner.engine.training.goodput import (
+    Reliability,
     checkpoint_bytes,
-    interruptions_per_day,
     mean_time_to_interruption_s,
-    young_interval_s,
+    stop_s,
+    waste,
 )
 from planner.engine.training.search import BestLayouts
 from planner.engine.training.step import StepTime, longest_resource
@@ -31,10 +32,12 @@ STEP_FORMULAS: Final = {
     "tensor_comm": say("4 reductions a layer of s b h x 2 bytes, the share that compute does not hide"),
     "context_comm": say("keys and values passed around the context ring, the share that attention does not hide"),
     "expert_comm": say("dispatch and combine, forward and backward, the share that compute does not hide"),
-    "pipeline_bubble": say("(p - 1) / v x one micro-batch"),
+    "pipeline_bubble": say("(p - 1) / v x one micro-batch, less what zero-bubble fills with weight gradients"),
     "pipeline_comm": say("activations handed between stages, the share that compute does not hide"),
     "data_comm": say("gradients reduced and weights gathered, beyond what a micro-batch hides"),
     "optimizer": say("bytes of this rank's weights, gradients and states / memory bandwidth"),
+    "offload": say("gradients to the host and weights back / PCIe, states read and written / host memory bandwidth"),
+    "teacher": say("one forward pass of the teacher a micro-batch"),
     "overhead": say("launches and host work a layer and a step"),
     "straggler": say("waiting for the slowest rank, a share for each doubling of nodes"),
 }
@@ -62,11 +65,12 @@ def working(
     place: int,
     run: Run,
     question: TrainingQuestion,
-    useful: float,
+    speed: TrainingSpeed,
+    cluster: Cluster,
     hours: Decimal,
     price: Price,
-    nodes: int,
     usd_total: Decimal,
+    reliability: Reliability,
 ) -> Iterator[Term]:
     """Every term of one option: step, memory, run and cost."""
     for field in fields(StepTime):
@@ -77,25 +81,27 @@ def working(
         value = float(getattr(best.memory, name)[place]) / GIB
         if value:
             yield Term(group="memory", name=name, value=value, unit="GiB", formula=formula)
-    yield from _run_terms(best, place, run, question, useful, hours)
+    batch = float(best.global_batch[place]) * question.sequence_length
+    yield from _run_terms(run, speed, cluster, hours, batch, reliability)
     yield Term(
         group="cost",
         name="run",
         value=float(usd_total),
         unit="USD",
-        formula=say("{nodes} nodes x {usd} USD/h x {hours} h", nodes=nodes, usd=price.usd_per_node_hour, hours=hours),
+        formula=say(
+            "{nodes} nodes x {usd} USD/h x {hours} h",
+            nodes=cluster.nodes + question.spare_nodes,
+            usd=price.usd_per_node_hour,
+            hours=hours,
+        ),
     )
 
 
 def _run_terms(
-    best: BestLayouts, place: int, run: Run, question: TrainingQuestion, useful: float, hours: Decimal
+    run: Run, speed: TrainingSpeed, cluster: Cluster, hours: Decimal, batch: float, reliability: Reliability
 ) -> Iterator[Term]:
-    gpus = float(np.asarray(best.candidates.gpus)[place])
-    step_s = float(best.step.total[place])
-    batch = float(best.global_batch[place]) * question.sequence_length
-    mtti_h = float(mean_time_to_interruption_s(gpus, run.reliability)) / SECONDS_PER_HOUR
-    stall = run.reliability.checkpoint_stall_s
-    interval = float(young_interval_s(stall, mtti_h * SECONDS_PER_HOUR))
+    gpus, nodes = float(cluster.gpus_used), float(cluster.nodes)
+    mtti_h = float(mean_time_to_interruption_s(gpus, reliability, nodes)) / SECONDS_PER_HOUR
     yield Term(
         group="run",
         name="wall time",
@@ -104,28 +110,48 @@ def _run_terms(
         formula=say(
             "{tokens:,.0f} tokens / {batch:,.0f} a step x {step:.4g} s / goodput {goodput:.3f} / 3600",
             tokens=run.tokens,
-            batch=batch,
-            step=step_s,
-            goodput=useful,
+            batch=run.token_share * batch,
+            step=speed.step_s,
+            goodput=speed.goodput,
         ),
     )
     yield Term(
         group="run",
         name="interruptions",
-        value=float(interruptions_per_day(gpus, run.reliability)),
+        value=speed.interruptions_per_day,
         unit="a day",
         formula=say(
+            "24 x {gpus:,.0f} GPUs / {hours:,.0f} GPU-hours between failures + {nodes:,.0f} nodes x {taken:g} a day taken back",
+            gpus=gpus,
+            hours=reliability.gpu_hours_per_interruption,
+            nodes=nodes,
+            taken=reliability.spot_per_node_day,
+        )
+        if reliability.spot_per_node_day
+        else say(
             "24 x {gpus:,.0f} GPUs / {hours:,.0f} GPU-hours between failures",
             gpus=gpus,
-            hours=run.reliability.gpu_hours_per_interruption,
+            hours=reliability.gpu_hours_per_interruption,
         ),
     )
+    stall = reliability.checkpoint_stall_s
+    as_asked = reliability.checkpoint_interval_s is not None
     yield Term(
         group="run",
         name="checkpoint interval",
-        value=interval,
+        value=speed.checkpoint_interval_s,
         unit="s",
-        formula=say("sqrt(2 x {stall:g} s stall x {hours:,.1f} h between failures)", stall=stall, hours=mtti_h),
+        formula=say("as asked")
+        if as_asked
+        else say("sqrt(2 x {stall:g} s stall x {hours:,.1f} h between failures)", stall=stall, hours=mtti_h),
+    )
+    lost = waste(stall, speed.checkpoint_interval_s, mtti_h * SECONDS_PER_HOUR, stop_s(gpus, reliability, nodes))
+    yield Term(
+        group="run",
+        name="lost to failures",
+        value=float(lost),
+        unit="share",
+        formula=say("stall / interval + (interval / 2 + restart and wait) / time between failures"),
     )
     yield Term(
         group="run",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.field_spec import FieldSpec, ask, choice, choices, integer, number, read_fields
+from planner.engine.field_spec import FieldSpec, ask, choice, choices, integer, number, read_fields, text
 
 PURCHASE_OPTIONS = (
     "on_demand",
@@ -160,9 +160,12 @@ class TrainingQuestion(PlaceAndPurchase):
     method: str = choice(
         "Method",
         "pretrain",
-        ("pretrain", "continued", "full_finetune", "lora", "qlora"),
+        ("pretrain", "continued", "full_finetune", "lora", "qlora", "distillation"),
         "What is trained.",
         "model",
+    )
+    teacher: str = text(
+        "Teacher", "The model whose answers are learnt, where the method is distillation.", section="model"
     )
     tokens: float | None = number(
         "Training tokens", None, 1, 1e17, "tokens", "Empty: compute-optimal, 20 tokens a parameter.", "model"
@@ -177,6 +180,22 @@ class TrainingQuestion(PlaceAndPurchase):
         "Tokens an optimizer step; empty: from the critical batch.",
         "model",
     )
+    packing: str = choice(
+        "Packing",
+        "packed",
+        ("packed", "padded"),
+        "Documents packed into a sample, or one a sample and padding.",
+        "model",
+    )
+    document_tokens: float | None = number(
+        "Mean document",
+        None,
+        1,
+        16_777_216,
+        "tokens",
+        "Attention stays inside a document; empty: whole samples, 1,000 tokens where fine-tuning.",
+        "model",
+    )
     precision: str = choice(
         "Precision",
         "bf16",
@@ -187,8 +206,8 @@ class TrainingQuestion(PlaceAndPurchase):
     optimizer: str = choice(
         "Optimizer",
         "adamw_fp32",
-        ("adamw_fp32", "adamw_bf16", "adamw_8bit", "sgd_momentum", "muon"),
-        "States a parameter: 12, 4, 2-6, 4-8 bytes.",
+        ("adamw_fp32", "adamw_bf16", "adamw_8bit", "adamw_8bit_no_master", "sgd_momentum", "muon"),
+        "States a parameter: 12, 4, 6, 2, 8, 8 bytes.",
         "precision",
     )
     framework: str = choice(
@@ -211,13 +230,66 @@ class TrainingQuestion(PlaceAndPurchase):
     context_parallel: int | None = integer("Context parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
     expert_parallel: int | None = integer("Expert parallel", None, 1, 1024, "GPUs", "Empty: search.", "precision")
     micro_batch: int | None = integer("Micro-batch", None, 1, 4096, "sequences", "Empty: search.", "precision")
+    pipeline_schedule: str = choice(
+        "Pipeline schedule",
+        "auto",
+        ("auto", "1f1b", "interleaved", "zero_bubble"),
+        "auto interleaves where framework and layers allow.",
+        "precision",
+    )
+    async_tensor_parallel: str = choice(
+        "Async tensor parallel",
+        "no",
+        ("no", "yes"),
+        "Its communication in pieces behind the multiplication.",
+        "precision",
+    )
+    expert_routing: str = choice(
+        "Expert routing",
+        "balanced",
+        ("balanced", "natural"),
+        "Equal shares for every expert, as benchmarks force, or as the router decides on real data.",
+        "precision",
+    )
+    offload: str = choice(
+        "CPU offload", "none", ("none", "optimizer"), "Optimizer states and their update on the host.", "precision"
+    )
+    gradient_compression: str = choice(
+        "Gradient compression",
+        "none",
+        ("none", "8bit", "1bit"),
+        "Of what data-parallel ranks exchange: 16 bit, 8, or signs with error feedback.",
+        "precision",
+    )
     lora_rank: int = integer("LoRA rank", 16, 1, 4096, "rank", "Of adapters on every linear layer.", "precision")
     gpus: int | None = integer("GPUs", None, 1, 1_000_000, "GPUs", "Empty: from the deadline, or search.", "traffic")
     finish_days: float | None = number("Finish within", None, 0.01, 10_000, "days", "Calendar days.", "traffic")
     max_nodes: int = integer("Most nodes", 256, 1, 100_000, "nodes", "Options that need more are rejected.", "where")
     budget_usd: float | None = number("Budget", None, 1, 1e12, "USD", "For the whole run.", "buy")
     goodput: float = number(
-        "Goodput", 0.95, 0.05, 1, "share", "Share of wall time that advances the run (failures, checkpoints)."
+        "Goodput", 0.95, 0.05, 1, "share", "Share of wall time that advances the run, at most; failures may take more."
+    )
+    gpu_hours_per_interruption: float = number(
+        "GPU-hours between failures",
+        50_677,
+        10,
+        1e9,
+        "GPU-hours",
+        "50,677 is Llama 3 405B's: 419 interruptions in 54 days on 16,384 H100.",
+    )
+    spot_interruptions_per_node_day: float = number(
+        "Spot interruptions", 0.1, 0, 100, "a node and day", "Of nodes bought as spot; 5 to 15 % a day is usual."
+    )
+    restart_minutes: float = number("Restart", 10, 0, 10_000, "minutes", "From an interruption until steps go on.")
+    replacement_minutes: float = number(
+        "Node replacement", 0, 0, 100_000, "minutes", "Wait for another node where no spare is ready."
+    )
+    spare_nodes: int = integer("Spare nodes", 0, 0, 100, "nodes", "Rented and idle until a node fails.")
+    checkpoint_stall_s: float = number(
+        "Checkpoint stall", 10, 0.01, 36_000, "s", "Time a checkpoint stops training; asynchronous ones leave seconds."
+    )
+    checkpoint_minutes: float | None = number(
+        "Checkpoint interval", None, 0.1, 100_000, "minutes", "Empty: what wastes least (Young)."
     )
 
 

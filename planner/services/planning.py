@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -14,13 +15,15 @@ from django.utils import timezone
 from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan, TrainingOption, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference as size_inference
 from planner.engine.model_arch import ModelArch
 from planner.engine.training_plan import plan_training as time_training
+from planner.engine.training_series import TrainingSeries
+from planner.engine.training_series import training_series as series_of
 from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, TrainingQuestion, parse_question
 from planner.selectors.price_books import snapshot_for
 from planner.selectors.scope import Scope
@@ -58,7 +61,35 @@ def plan_training(raw: Mapping[str, Any], *, scope: Scope | None = None, today: 
         _snapshot(scope, today),
         training_profiles(),
         today,
+        _teacher(question),
     )
+
+
+def training_series(
+    raw: Mapping[str, Any], option: TrainingOption, *, scope: Scope | None = None, today: date | None = None
+) -> TrainingSeries:
+    """What is drawn of one option of the plan that the same question has."""
+    today = today or timezone.localdate()
+    question = parse_question(TrainingQuestion, raw)
+    return series_of(
+        question,
+        resolve_model(question),
+        _snapshot(scope, today),
+        training_profiles(),
+        today,
+        option,
+        _teacher(question),
+    )
+
+
+def _teacher(question: TrainingQuestion) -> ModelArch | None:
+    """The model to learn from, where one is named."""
+    if not question.teacher:
+        return None
+    found = find_model(question.teacher)
+    if found is None:
+        raise InvalidQuestion([replace(_unknown_model(question.teacher), field="teacher")])
+    return found
 
 
 @contextmanager

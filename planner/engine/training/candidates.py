@@ -54,6 +54,10 @@ class TrainingCandidates:
     gpus_per_node: Num
     network_bytes_s: Num
     """One GPU's share of the node's network, one direction."""
+    zero_bubble: Num = 0.0
+    """1 where weight gradients wait to fill the pipeline's bubble (ZB-H1)."""
+    host_bytes_s: Num = 25e9
+    """Between one GPU and its host, one direction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,3 +110,9 @@ class TrainingRecipe:
     """Multi-token-prediction modules trained beside the model: a layer and a head each."""
     recompute_share: Num
     """Share of a forward pass that selective recomputation repeats; NaN: the framework's usual."""
+    offload_optimizer: Num = 0.0
+    """1 where the host keeps the optimizer states and does the update."""
+    update_flops_per_param: Num = 0.0
+    """Of an optimizer that multiplies matrices (Muon), 16 bit."""
+    expert_imbalance: Num = 1.0
+    """Tokens of the busiest expert rank over the mean."""

@@ -145,17 +145,25 @@ def enumerate_layouts(
     sequence_length: int,
     asked: AskedLayout,
     framework: FrameworkProfile,
+    sharding: str = "zero1",
+    interleave: bool = True,
+    teacher: ModelWork | None = None,
 ) -> LayoutGrid:
     """All valid layouts on ``gpus`` GPUs; an empty grid where there is none.
 
-    ``global_batch`` is in sequences. Micro-batches are powers of two up to 8. Unless the batch is
-    fixed, a layout may take up to an eighth more or less of it, so that it divides.
+    Only what the framework offers; tensor sizes suit a teacher too. ``global_batch`` is in sequences.
+    Micro-batches are powers of two up to 8. Unless the batch is fixed, a layout may take up to an eighth
+    more or less of it, so that it divides.
     """
-    tensor_limit = min(gpus, domain_gpus)
-    tensors = _chosen(asked.tensor, [t for t in valid_tensor(work, tensor_limit) if gpus % t == 0])
-    pipes = _chosen(asked.pipeline, valid_pipeline(work, gpus if framework.pipelines else 1))
-    contexts = _chosen(asked.context, _context_sizes(sequence_length, gpus))
-    experts = _chosen(asked.expert, valid_expert(work, gpus))
+    tensor_limit = min(gpus, domain_gpus) if framework.tensor else 1
+    sizes = [t for t in valid_tensor(work, tensor_limit) if gpus % t == 0]
+    if teacher is not None:
+        sizes = sorted({*sizes} & {*valid_tensor(teacher, tensor_limit)})
+    staged = framework.pipelines and sharding in framework.pipeline_shardings
+    tensors = _chosen(asked.tensor, sizes)
+    pipes = _chosen(asked.pipeline, valid_pipeline(work, gpus if staged else 1))
+    contexts = _chosen(asked.context, _context_sizes(sequence_length, gpus if framework.context else 1))
+    experts = _chosen(asked.expert, valid_expert(work, gpus if framework.experts else 1))
     micros = _chosen(asked.micro_batch, (1, 2, 4, 8))
     mesh = np.meshgrid(
         *(np.array(axis, dtype=np.float64) for axis in (tensors, pipes, contexts, experts, micros)), indexing="ij"
@@ -181,7 +189,8 @@ def enumerate_layouts(
     tensor, pipeline, context, expert, micro, data, batch, micro_batches = (
         axis[keep] for axis in (tensor, pipeline, context, expert, micro, data, batch, micro_batches)
     )
-    virtual = _virtual(work, pipeline, micro_batches) if framework.interleaves else np.ones_like(pipeline)
+    chunks = framework.interleaves and interleave
+    virtual = _virtual(work, pipeline, micro_batches) if chunks else np.ones_like(pipeline)
     return LayoutGrid(
         tensor=tensor,
         pipeline=pipeline,

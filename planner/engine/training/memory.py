@@ -83,30 +83,55 @@ def rank_states(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidate
 
 
 def training_memory(
-    work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: MemoryConstants
+    work: ModelWork,
+    recipe: TrainingRecipe,
+    cand: TrainingCandidates,
+    constants: MemoryConstants,
+    teacher: ModelWork | None = None,
 ) -> TrainingMemory:
-    """Bytes of the fullest GPU of every candidate; all arguments broadcast against each other."""
+    """Bytes of the fullest GPU of every candidate; all arguments broadcast against each other.
+
+    A ``teacher`` is laid out as the student: 16-bit weights, cut where weights are sharded, and logits of its own.
+    """
     states = rank_states(work, recipe, cand)
+    first, peak = kept_activations(work, recipe, cand, constants)
+    logits = logits_bytes(work, recipe, cand, constants, teacher)
+    last = first * in_flight_last(recipe, cand) / in_flight(recipe, cand) + peak
+    one_stage = np.equal(cand.pipeline, 1.0)
+    # The first stage holds most micro-batches, the last the logits: the fuller of the two counts.
+    activations = first + peak
+    shown_logits = np.where(one_stage, logits, np.maximum(0.0, last + logits - activations))
+    taught = None if teacher is None else rank_states(teacher, recipe, cand)
+    return assemble(work, recipe, cand, constants, states, taught, activations, shown_logits)
+
+
+def assemble(
+    work: ModelWork,
+    recipe: TrainingRecipe,
+    cand: TrainingCandidates,
+    constants: MemoryConstants,
+    states: States,
+    taught: States | None,
+    activations: Num,
+    logits: Num,
+) -> TrainingMemory:
+    """All parts of a rank's memory from the parameters it holds and what it keeps for backward."""
     frozen = np.equal(recipe.frozen_base, 1.0)
     trained = states.bytes_of(recipe.weight_bytes, np.equal(cand.sharding, 3.0), adapters_only=frozen)
     base_cut = np.equal(cand.sharding, 3.0) & np.equal(recipe.base_is_shardable, 1.0)
     base = states.bytes_of(recipe.base_weight_bytes, base_cut, adapters_only=0.0)
     weights = trained + np.where(frozen, base, 0.0)
+    if taught is not None:
+        weights = weights + taught.bytes_of(BF16_BYTES, np.equal(cand.sharding, 3.0), adapters_only=0.0)
     gradients = states.bytes_of(recipe.grad_bytes, np.greater_equal(cand.sharding, 2.0), adapters_only=frozen)
     optimizer = states.bytes_of(recipe.optimizer_bytes, np.greater_equal(cand.sharding, 1.0), adapters_only=frozen)
+    optimizer = optimizer * (1.0 - recipe.offload_optimizer)
     gathered = _gathered(work, recipe, cand, constants, states)
-    first, last_extra = _activations(work, recipe, cand, constants)
-    logits = _logits(work, recipe, cand, constants)
-    last = first / np.where(np.greater(cand.pipeline, 1.0), in_flight(recipe, cand), 1.0) + last_extra
-    one_stage = np.equal(cand.pipeline, 1.0)
-    activations = np.where(one_stage, first + last_extra, np.maximum(first + last_extra, last))
-    shown_logits = np.where(one_stage, logits, np.maximum(0.0, last + logits - activations))
     # Without a buffer of their own, a lone micro-batch's gradients take the room activations leave.
     lone = np.less_equal(recipe.global_batch, cand.data * cand.micro_batch) & np.equal(recipe.persistent_grads, 0.0)
-    gradients = np.where(lone, np.maximum(0.0, gradients - activations - shown_logits), gradients)
-    used = weights + gradients + optimizer + gathered + activations + shown_logits
-    overhead = constants.reserve_bytes + constants.fragmentation * (gathered + activations + shown_logits)
-    parts = (weights, gradients, optimizer, activations, shown_logits, gathered, overhead + 0.0 * used)
+    gradients = np.where(lone, np.maximum(0.0, gradients - activations - logits), gradients)
+    overhead = constants.reserve_bytes + constants.fragmentation * (gathered + activations + logits)
+    parts = (weights, gradients, optimizer, activations, logits, gathered, overhead)
     names = ("weights", "gradients", "optimizer", "activations", "logits", "gathered", "overhead")
     arrays = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in parts))
     return TrainingMemory(**dict(zip(names, arrays, strict=True)))
@@ -121,10 +146,16 @@ def in_flight(recipe: TrainingRecipe, cand: TrainingCandidates) -> Num:
     return np.minimum(micro_batches * 1.0, cand.pipeline) * interleaved
 
 
+def in_flight_last(recipe: TrainingRecipe, cand: TrainingCandidates) -> Num:
+    """The same of the last stage: 1, or ``((v - 1) p + 1) / v`` when interleaved."""
+    warm_up = ((cand.virtual - 1.0) * cand.pipeline + 1.0) / cand.virtual
+    return np.minimum(np.where(np.greater(cand.virtual, 1.0), warm_up, 1.0), in_flight(recipe, cand))
+
+
 def layer_activation_bytes(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates) -> Num:
     """Bytes a token keeps for backward, all layers of the model, one tensor rank, nothing recomputed."""
     cut = np.where(np.equal(recipe.sequence_parallel, 1.0), cand.tensor, 1.0)
-    inner = work.qo_width + work.kv_width + work.ffn_width + work.expert_width
+    inner = work.qo_width + work.kv_width + work.ffn_width + work.expert_width * recipe.expert_imbalance
     # Where scores reach memory: 5 bytes each (soft-max, dropout mask, dropout output) for s keys.
     scores = np.where(
         np.equal(recipe.flash_attention, 1.0) | np.greater(cand.recompute, 0.0),
@@ -136,7 +167,7 @@ def layer_activation_bytes(work: ModelWork, recipe: TrainingRecipe, cand: Traini
     )
 
 
-def _activations(
+def kept_activations(
     work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: MemoryConstants
 ) -> tuple[Num, Num]:
     """(kept by the first stage over all micro-batches in flight, one layer's peak while recomputing)."""
@@ -159,10 +190,18 @@ def _activations(
     return tokens * stage * by_recompute * in_flight(recipe, cand), peak
 
 
-def _logits(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: MemoryConstants) -> Num:
+def logits_bytes(
+    work: ModelWork,
+    recipe: TrainingRecipe,
+    cand: TrainingCandidates,
+    constants: MemoryConstants,
+    teacher: ModelWork | None = None,
+) -> Num:
+    """Bytes of the logits of one micro-batch, a teacher's beside the model's."""
     tokens = cand.micro_batch * recipe.sequence_length / cand.context
     cut = np.where(np.equal(recipe.loss_parallel, 1.0), cand.tensor, 1.0)
-    whole = constants.logits_bytes * tokens * work.vocab / cut
+    vocab = work.vocab if teacher is None else work.vocab + teacher.vocab
+    whole = constants.logits_bytes * tokens * vocab / cut
     return np.where(np.equal(recipe.chunked_loss, 1.0), whole / 8.0, whole)
 
 

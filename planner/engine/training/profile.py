@@ -54,6 +54,18 @@ class FrameworkProfile:
     """Year from which attention is fused."""
     micro_batches_are_stages: bool
     """Splits a rank's batch into as many micro-batches as stages, where no micro-batch is given."""
+    shardings: tuple[str, ...]
+    """What it can shard over data-parallel ranks: none, zero1, zero2, zero3, hsdp."""
+    pipeline_shardings: tuple[str, ...]
+    """The same under pipeline stages."""
+    tensor: bool
+    """Offers tensor parallelism."""
+    context: bool
+    """Offers context parallelism."""
+    experts: bool
+    """Offers expert parallelism."""
+    zero_bubble: bool
+    """Offers a zero-bubble pipeline schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,14 @@ PEAK_FORMAT: Final = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "mxfp8": "fp
 """Whose dense peak a recipe's matrix multiplications run against."""
 FROZEN_METHODS: Final = frozenset({"lora", "qlora"})
 
+GRADIENT_BYTES: Final = {"none": 2.0, "8bit": 1.0, "1bit": 2.0 / 16.0}
+"""Bytes of one gradient as data-parallel ranks exchange it: 16 bit, 8 bit, or signs with error feedback
+(1-bit Adam, arXiv 2102.02888)."""
+MUON_STEPS: Final = 5
+"""Newton-Schulz iterations of one update, each at most 6 x the shorter side FLOPs a parameter (Jordan, 2024)."""
+NATURAL_IMBALANCE: Final = 1.3
+"""Tokens of the busiest expert rank over the mean where experts are balanced by an auxiliary loss (handbook 4.5)."""
+
 Convention = Literal["non_causal", "causal", "no_attention"]
 
 
@@ -57,6 +65,9 @@ class RecipeSpec:
     """None: as the framework does."""
     flash_attention: bool | None = None
     grad_bytes: float | None = None
+    offload_optimizer: bool = False
+    gradient_compression: str = "none"
+    """A ``GRADIENT_BYTES`` name."""
 
 
 def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> TrainingRecipe:
@@ -77,7 +88,7 @@ def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> Tr
         base_weight_bytes=base_bytes(spec, framework),
         grad_bytes=grads if spec.grad_bytes is None else spec.grad_bytes,
         optimizer_bytes=states,
-        grad_comm_bytes=2.0,
+        grad_comm_bytes=GRADIENT_BYTES[spec.gradient_compression],
         param_comm_bytes=2.0,
         persistent_grads=float(framework.persistent_grads),
         base_is_shardable=float(spec.method != "qlora"),
@@ -92,6 +103,9 @@ def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> Tr
         natural_routing=float(spec.natural_routing),
         mtp_modules=float(spec.mtp_modules),
         recompute_share=np.nan if spec.recompute_share is None else spec.recompute_share,
+        offload_optimizer=float(spec.offload_optimizer),
+        update_flops_per_param=6.0 * MUON_STEPS * float(work.hidden) if spec.optimizer == "muon" else 0.0,
+        expert_imbalance=NATURAL_IMBALANCE if spec.natural_routing else 1.0,
     )
 
 

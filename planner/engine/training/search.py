@@ -53,6 +53,8 @@ class NodeHardware:
     link_domain_gpus: int
     network_bytes_s: float
     """One GPU's share; what leaves a scale-up domain inside a lone node goes over PCIe."""
+    host_bytes_s: float
+    """Between one GPU and its host."""
     context: Context
 
 
@@ -71,6 +73,14 @@ class LayoutQuestion:
     recompute: str
     """A ``RECOMPUTE`` name, or auto: the least that fits."""
     framework: FrameworkProfile
+    schedule: str = "auto"
+    """auto (interleaved where the framework and the layers allow), 1f1b, interleaved, zero_bubble."""
+    teacher: ModelWork | None = None
+
+    @property
+    def sharding_name(self) -> str:
+        """What is sharded: as asked, or as the framework does."""
+        return self.framework.default_sharding if self.sharding == "auto" else self.sharding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +140,14 @@ def search_layouts(
     memory_laws = memory_constants(profiles, contexts)
     recipe = replace(question.recipe, global_batch=table.global_batch)
     memory_law = take_memory(memory_laws, table.node)
-    chosen, need, code = _least_recompute(work, recipe, table, memory_law, question.recompute)
+    chosen, need, code = _least_recompute(work, recipe, table, memory_law, question)
     least, leanest = _leanest(need, table, len(clusters), question)
     fit_rows = np.flatnonzero(chosen)
     candidates = take_candidates(replace(table.candidates, recompute=code), fit_rows)
     recipe = replace(question.recipe, global_batch=table.global_batch[fit_rows])
-    law = take_step(step_constants(profiles, contexts), table.node[fit_rows])
-    seconds = step_time(work, recipe, candidates, law).total
+    step_laws = step_constants(profiles, contexts)
+    law = take_step(step_laws, table.node[fit_rows])
+    seconds = step_time(work, recipe, candidates, law, question.teacher).total
     rate = table.global_batch[fit_rows] * question.sequence_length / seconds
     winners = _fastest(table.cluster[fit_rows], rate)
     rows = fit_rows[winners]
@@ -146,8 +157,8 @@ def search_layouts(
         cluster=table.cluster[rows],
         global_batch=table.global_batch[rows],
         candidates=kept,
-        memory=training_memory(work, kept_recipe, kept, take_memory(memory_laws, table.node[rows])),
-        step=step_time(work, kept_recipe, kept, take_step(step_constants(profiles, contexts), table.node[rows])),
+        memory=training_memory(work, kept_recipe, kept, take_memory(memory_laws, table.node[rows]), question.teacher),
+        step=step_time(work, kept_recipe, kept, take_step(step_laws, table.node[rows]), question.teacher),
         tokens_per_s=rate[winners],
     )
     return SearchResult(best=best, tried=len(table.cluster), least_memory_bytes=least, leanest=leanest)
@@ -172,6 +183,9 @@ def build_table(
                 sequence_length=question.sequence_length,
                 asked=question.asked,
                 framework=question.framework,
+                sharding=question.sharding_name,
+                interleave=question.schedule in ("auto", "interleaved"),
+                teacher=question.teacher,
             )
         chosen.append(grids[key])
     counts = np.array([len(grid) for grid in chosen], dtype=np.int64)
@@ -198,11 +212,13 @@ def _candidates(
     gpus: FloatArray,
     columns: Mapping[str, FloatArray],
 ) -> TrainingCandidates:
+    of_node = [hardware_columns(node) for node in hardware]
+
     def per_node(name: str) -> FloatArray:
-        return np.array([float(getattr(node, name)) for node in hardware])[node_of]
+        return np.array([node[name] for node in of_node])[node_of]
 
     ranks = columns["data"] * columns["context"]
-    name = question.framework.default_sharding if question.sharding == "auto" else question.sharding
+    name = question.sharding_name
     domain = per_node("link_domain_gpus")
     inside = np.maximum(1.0, np.minimum(ranks, domain / columns["tensor"]))
     return TrainingCandidates(
@@ -212,24 +228,33 @@ def _candidates(
         sharding=np.where(ranks > 1.0, SHARDING[name], 0.0),
         shard_group=inside if name == "hsdp" else ranks,
         recompute=np.zeros_like(gpus),
-        power_share=per_node("power_share"),
-        peak_flops=per_node("peak_flops"),
-        peak_flops_16bit=per_node("peak_flops_16bit"),
-        memory_bandwidth_bytes_s=per_node("memory_bandwidth_bytes_s"),
-        memory_bytes=per_node("memory_bytes"),
-        link_bytes_s=per_node("link_bytes_s"),
-        link_is_shared=per_node("link_is_shared"),
-        link_domain_gpus=domain,
-        gpus_per_node=np.maximum(per_node("gpus"), domain),
-        network_bytes_s=per_node("network_bytes_s"),
+        **{name: per_node(name) for name in (of_node[0] if of_node else ())},
+        zero_bubble=(columns["pipeline"] > 1.0) * float(question.schedule == "zero_bubble"),
     )
 
 
+def hardware_columns(node: NodeHardware) -> dict[str, float]:
+    """What the candidates' columns say of a kind of node."""
+    return {
+        "power_share": node.power_share,
+        "peak_flops": node.peak_flops,
+        "peak_flops_16bit": node.peak_flops_16bit,
+        "memory_bandwidth_bytes_s": node.memory_bandwidth_bytes_s,
+        "memory_bytes": node.memory_bytes,
+        "link_bytes_s": node.link_bytes_s,
+        "link_is_shared": float(node.link_is_shared),
+        "link_domain_gpus": float(node.link_domain_gpus),
+        "gpus_per_node": float(max(node.gpus, node.link_domain_gpus)),
+        "network_bytes_s": node.network_bytes_s,
+        "host_bytes_s": node.host_bytes_s,
+    }
+
+
 def _least_recompute(
-    work: ModelWork, recipe: TrainingRecipe, table: LayoutTable, law: MemoryConstants, asked: str
+    work: ModelWork, recipe: TrainingRecipe, table: LayoutTable, law: MemoryConstants, question: LayoutQuestion
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
     """(fits, bytes of the leanest degree, recompute code chosen) of every row."""
-    names = list(RECOMPUTE) if asked == "auto" else [asked]
+    names = list(RECOMPUTE) if question.recompute == "auto" else [question.recompute]
     code = np.full(len(table.cluster), RECOMPUTE[names[-1]])
     fits = np.zeros(len(table.cluster), dtype=np.bool_)
     need = np.full(len(table.cluster), np.inf)
@@ -238,7 +263,7 @@ def _least_recompute(
         rows = np.flatnonzero(~fits)
         candidates = replace(take_candidates(table.candidates, rows), recompute=RECOMPUTE[name])
         part = replace(recipe, global_batch=table.global_batch[rows])
-        total = training_memory(work, part, candidates, take_memory(law, rows)).total
+        total = training_memory(work, part, candidates, take_memory(law, rows), question.teacher).total
         total = np.broadcast_to(total, rows.shape)
         need[rows] = np.minimum(need[rows], total)
         good = rows[total <= limit[rows]]

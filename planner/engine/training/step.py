@@ -44,6 +44,10 @@ class StepTime:
     pipeline_comm: FloatArray
     data_comm: FloatArray
     optimizer: FloatArray
+    offload: FloatArray
+    """Gradients to the host, its update, weights back."""
+    teacher: FloatArray
+    """Forward pass of the teacher (distillation)."""
     overhead: FloatArray
     straggler: FloatArray
 
@@ -68,6 +72,8 @@ RESOURCE_OF: Final = {
     "pipeline_bubble": "pipeline_bubble",
     "pipeline_comm": "network",
     "data_comm": "network",
+    "offload": "host",
+    "teacher": "compute",
     "overhead": "launch_overhead",
     "straggler": "stragglers",
 }
@@ -82,8 +88,16 @@ def longest_resource(step: StepTime, row: int) -> str:
     return max(shares, key=lambda name: shares[name])
 
 
-def step_time(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: StepConstants) -> StepTime:
+def step_time(
+    work: ModelWork,
+    recipe: TrainingRecipe,
+    cand: TrainingCandidates,
+    constants: StepConstants,
+    teacher: ModelWork | None = None,
+) -> StepTime:
     """Seconds of one optimizer step for every candidate.
+
+    A ``teacher`` runs forward on every micro-batch, laid out as the student.
 
     All arguments broadcast against each other. Micro-batches a rank is
     ``global_batch / (data x micro_batch)``; a candidate for which that is no whole number is
@@ -91,14 +105,18 @@ def step_time(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates,
     """
     micro_batches = recipe.global_batch / (cand.data * cand.micro_batch)
     one = _one_micro_batch(work, recipe, cand, constants)
+    one["teacher"] = 0.0 if teacher is None else _teacher_pass(teacher, recipe, cand, constants)
     busy_one = sum_of(one)
-    bubble = busy_one * (cand.pipeline - 1.0) / cand.virtual
+    # Zero-bubble (ZB-H1): weight gradients, as long as a forward's multiplications, wait and fill the bubble twice.
+    weight_grads = (1.0 - recipe.frozen_base) * one["compute"] / (3.0 - recipe.frozen_base)
+    filled = np.where(np.equal(cand.zero_bubble, 1.0), np.minimum(2.0 * weight_grads, busy_one), 0.0)
+    bubble = (busy_one - filled) * (cand.pipeline - 1.0) / cand.virtual
     hand_over = micro_batch_comm(work, recipe, cand, constants).pipeline
     once = {
         "pipeline_bubble": bubble,
         "pipeline_comm": hand_over * (micro_batches * cand.virtual + cand.pipeline - 1.0) * 2.0,
         "data_comm": data_comm_s(work, recipe, cand, constants, busy_one, micro_batches),
-        "optimizer": _optimizer(work, recipe, cand, constants),
+        **_update(work, recipe, cand, constants),
     }
     busy = busy_one * micro_batches + sum_of(once)
     nodes = np.maximum(1.0, cand.gpus / np.maximum(cand.gpus_per_node, 1.0))
@@ -115,6 +133,17 @@ def sum_of(terms: Mapping[str, Num]) -> Num:
     for seconds in terms.values():
         total = total + seconds
     return total
+
+
+def _teacher_pass(
+    teacher: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: StepConstants
+) -> Num:
+    """Seconds of a teacher's forward pass of one micro-batch on its fullest stage."""
+    forward = forward_pass(teacher, recipe, cand, constants)
+    comm = micro_batch_comm(teacher, recipe, cand, constants)
+    stage = np.ceil(teacher.layers / cand.pipeline) / teacher.layers
+    busy = forward.layers + comm.tensor + comm.context + comm.expert
+    return constants.slowdown * (stage * busy + forward.head)
 
 
 def _one_micro_batch(
@@ -163,10 +192,26 @@ def _head_share(work: ModelWork, cand: TrainingCandidates) -> Num:
     return np.where(with_ends, 0.0, 1.0)
 
 
-def _optimizer(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: StepConstants) -> Num:
+HOST_UPDATE_BYTES_S: Final = 40e9
+"""Host memory that one GPU's share of an update passes a second: two sockets of DDR5-4800 with 8 channels each
+(614 GB/s peak) shared by 8 GPUs, half reached."""
+
+
+def _update(
+    work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: StepConstants
+) -> dict[str, Num]:
+    """Seconds of the optimizer, on the GPU or on its host."""
     dense, experts = local_params(work, recipe, cand)
     sharded = np.greater(cand.sharding, 0.0)
     expert_size, _ = expert_data_group(cand)
     params = dense / np.where(sharded, cand.shard_group, 1.0) + experts / np.where(sharded, expert_size, 1.0)
     state_bytes = recipe.weight_bytes + recipe.grad_bytes + 2.0 * recipe.optimizer_bytes
-    return constants.optimizer_traffic * params * state_bytes / cand.memory_bandwidth_bytes_s
+    flop_rate = constants.gemm_efficiency * cand.peak_flops_16bit
+    on_gpu = params * (
+        constants.optimizer_traffic * state_bytes / cand.memory_bandwidth_bytes_s
+        + recipe.update_flops_per_param / flop_rate
+    )
+    across = (recipe.grad_bytes + recipe.param_comm_bytes) / cand.host_bytes_s
+    on_host = params * (across + state_bytes / HOST_UPDATE_BYTES_S)
+    offloaded = recipe.offload_optimizer
+    return {"optimizer": on_gpu * (1.0 - offloaded), "offload": on_host * offloaded}

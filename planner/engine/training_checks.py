@@ -1,0 +1,129 @@
+"""What a training question may not ask: each fault with the field, why, and what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.model_arch import ModelArch
+from planner.engine.sentences import Code, Noun, say
+from planner.engine.training.layouts import AskedLayout, invalid_sizes
+from planner.engine.training.profile import FrameworkProfile
+from planner.engine.training.work import ModelWork
+from planner.engine.workload import TrainingQuestion
+
+VOCABULARY_SLACK = 0.02
+"""Vocabularies are padded differently; a larger difference is another tokenizer."""
+SHARDING_WORDS = {
+    "zero2": "gradients",
+    "zero3": "weights",
+    "hsdp": "weights",
+}
+
+
+def check_training(
+    question: TrainingQuestion,
+    arch: ModelArch,
+    work: ModelWork,
+    asked: AskedLayout,
+    framework: FrameworkProfile,
+    teacher: ModelArch | None,
+) -> None:
+    """Raise ``InvalidQuestion`` naming every field that asks for what model, method or framework can't do."""
+    errors = [
+        *_sizes(work, asked),
+        *_context_length(question, arch),
+        *_framework(question, asked, framework),
+        *_teacher(question, arch, teacher),
+    ]
+    if errors:
+        raise InvalidQuestion(errors)
+
+
+def _fault(field: str, value: object, message: str, allowed: str) -> FieldError:
+    return FieldError(field=field, value=value, message=message, allowed=allowed, code="invalid_layout")
+
+
+def _sizes(work: ModelWork, asked: AskedLayout) -> Iterator[FieldError]:
+    for fault in invalid_sizes(work, asked):
+        allowed = say("one of: {sizes}", sizes=", ".join(str(size) for size in fault.valid))
+        yield _fault(fault.field, fault.value, fault.reason, allowed)
+
+
+def _context_length(question: TrainingQuestion, arch: ModelArch) -> Iterator[FieldError]:
+    if arch.max_context and question.sequence_length > arch.max_context:
+        yield FieldError(
+            field="sequence_length",
+            value=question.sequence_length,
+            message=say("Longer than the model's context."),
+            allowed=say("up to {most:,}", most=arch.max_context),
+            code="context_too_long",
+        )
+
+
+def _framework(question: TrainingQuestion, asked: AskedLayout, framework: FrameworkProfile) -> Iterator[FieldError]:
+    for field, size, kind, offered in (
+        ("tensor_parallel", asked.tensor, "tensor parallelism", framework.tensor),
+        ("pipeline_parallel", asked.pipeline, "pipeline parallelism", framework.pipelines),
+        ("context_parallel", asked.context, "context parallelism", framework.context),
+        ("expert_parallel", asked.expert, "expert parallelism", framework.experts),
+    ):
+        if size is not None and size > 1 and not offered:
+            reason = say("{framework} has no {kind}.", framework=framework.label, kind=Noun(kind))
+            yield _fault(field, size, reason, say("1, or another framework"))
+    sharding = framework.default_sharding if question.sharding == "auto" else question.sharding
+    if sharding not in framework.shardings:
+        reason = say(
+            "{framework} keeps whole {what} on every GPU.",
+            framework=framework.label,
+            what=Noun(SHARDING_WORDS.get(sharding, "states")),
+        )
+        yield _fault("sharding", sharding, reason, say("one of: {sizes}", sizes=", ".join(framework.shardings)))
+    elif (asked.pipeline or 1) > 1 and sharding not in framework.pipeline_shardings:
+        reason = say(
+            "{framework} does not combine {sharding} with pipeline stages.",
+            framework=framework.label,
+            sharding=Code(sharding),
+        )
+        allowed = say("one of: {sizes}", sizes=", ".join(framework.pipeline_shardings))
+        yield _fault("sharding", sharding, reason, allowed)
+    if question.pipeline_schedule == "interleaved" and not framework.interleaves:
+        reason = say("{framework} has no {kind}.", framework=framework.label, kind=Noun("interleaved schedule"))
+        yield _fault("pipeline_schedule", "interleaved", reason, say("one of: {sizes}", sizes="auto, 1f1b"))
+    if question.pipeline_schedule == "zero_bubble" and not framework.zero_bubble:
+        reason = say("{framework} has no {kind}.", framework=framework.label, kind=Noun("zero-bubble schedule"))
+        yield _fault("pipeline_schedule", "zero_bubble", reason, say("auto, 1f1b, or framework fsdp2"))
+    if question.gradient_compression == "1bit" and sharding not in ("none", "zero1"):
+        reason = say(
+            "Signs with error feedback need whole gradients on every rank; {sharding} cuts them.",
+            sharding=Code(sharding),
+        )
+        yield _fault("gradient_compression", "1bit", reason, say("none, 8bit, or sharding none or zero1"))
+
+
+def _teacher(question: TrainingQuestion, arch: ModelArch, teacher: ModelArch | None) -> Iterator[FieldError]:
+    if question.method != "distillation":
+        if question.teacher:
+            yield _fault(
+                "teacher", question.teacher, "Only distillation has a teacher.", "empty, or method distillation"
+            )
+        return
+    if teacher is None:
+        yield FieldError(
+            field="teacher",
+            value=question.teacher,
+            message=say("Name the model to learn from."),
+            allowed=say("a catalog name or a Hugging Face id"),
+            code="required",
+        )
+    elif abs(teacher.vocab / arch.vocab - 1.0) > VOCABULARY_SLACK:
+        yield _fault(
+            "teacher",
+            question.teacher,
+            say(
+                "Its vocabulary of {teacher:,} is not the student's {student:,}: their logits can't be compared.",
+                teacher=teacher.vocab,
+                student=arch.vocab,
+            ),
+            say("a model with the student's tokenizer"),
+        )
