@@ -15,9 +15,9 @@ from planner.engine.workload import TrainingQuestion
 VOCABULARY_SLACK = 0.02
 """Vocabularies are padded differently; a larger difference is another tokenizer."""
 SHARDING_WORDS = {
-    "zero2": "gradients",
-    "zero3": "weights",
-    "hsdp": "weights",
+    "zero2": Noun("gradients"),
+    "zero3": Noun("weights"),
+    "hsdp": Noun("weights"),
 }
 
 
@@ -63,20 +63,20 @@ def _context_length(question: TrainingQuestion, arch: ModelArch) -> Iterator[Fie
 
 def _framework(question: TrainingQuestion, asked: AskedLayout, framework: FrameworkProfile) -> Iterator[FieldError]:
     for field, size, kind, offered in (
-        ("tensor_parallel", asked.tensor, "tensor parallelism", framework.tensor),
-        ("pipeline_parallel", asked.pipeline, "pipeline parallelism", framework.pipelines),
-        ("context_parallel", asked.context, "context parallelism", framework.context),
-        ("expert_parallel", asked.expert, "expert parallelism", framework.experts),
+        ("tensor_parallel", asked.tensor, Noun("tensor parallelism"), framework.tensor),
+        ("pipeline_parallel", asked.pipeline, Noun("pipeline parallelism"), framework.pipelines),
+        ("context_parallel", asked.context, Noun("context parallelism"), framework.context),
+        ("expert_parallel", asked.expert, Noun("expert parallelism"), framework.experts),
     ):
         if size is not None and size > 1 and not offered:
-            reason = say("{framework} has no {kind}.", framework=framework.label, kind=Noun(kind))
+            reason = say("{framework} has no {kind}.", framework=framework.label, kind=kind)
             yield _fault(field, size, reason, say("1, or another framework"))
     sharding = framework.default_sharding if question.sharding == "auto" else question.sharding
     if sharding not in framework.shardings:
         reason = say(
             "{framework} keeps whole {what} on every GPU.",
             framework=framework.label,
-            what=Noun(SHARDING_WORDS.get(sharding, "states")),
+            what=SHARDING_WORDS.get(sharding, Noun("states")),
         )
         yield _fault("sharding", sharding, reason, say("one of: {sizes}", sizes=", ".join(framework.shardings)))
     elif (asked.pipeline or 1) > 1 and sharding not in framework.pipeline_shardings:
@@ -105,7 +105,10 @@ def _teacher(question: TrainingQuestion, arch: ModelArch, teacher: ModelArch | N
     if question.method != "distillation":
         if question.teacher:
             yield _fault(
-                "teacher", question.teacher, "Only distillation has a teacher.", "empty, or method distillation"
+                "teacher",
+                question.teacher,
+                say("Only distillation has a teacher."),
+                say("empty, or method distillation"),
             )
         return
     if teacher is None:

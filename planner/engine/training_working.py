@@ -121,7 +121,7 @@ def _run_terms(
         value=speed.interruptions_per_day,
         unit="a day",
         formula=say(
-            "24 x {gpus:,.0f} GPUs / {hours:,.0f} GPU-hours between failures + {nodes:,.0f} nodes x {taken:g} a day taken back",
+            "24 x {gpus:,.0f} GPUs / {hours:,.0f} GPU-hours between failures + {nodes:,.0f} nodes x {taken:g} a day",
             gpus=gpus,
             hours=reliability.gpu_hours_per_interruption,
             nodes=nodes,

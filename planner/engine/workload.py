@@ -271,7 +271,7 @@ class TrainingQuestion(PlaceAndPurchase):
     )
     gpu_hours_per_interruption: float = number(
         "GPU-hours between failures",
-        50_677,
+        50_677.0,
         10,
         1e9,
         "GPU-hours",
@@ -280,13 +280,18 @@ class TrainingQuestion(PlaceAndPurchase):
     spot_interruptions_per_node_day: float = number(
         "Spot interruptions", 0.1, 0, 100, "a node and day", "Of nodes bought as spot; 5 to 15 % a day is usual."
     )
-    restart_minutes: float = number("Restart", 10, 0, 10_000, "minutes", "From an interruption until steps go on.")
+    restart_minutes: float = number("Restart", 10.0, 0, 10_000, "minutes", "From an interruption until steps go on.")
     replacement_minutes: float = number(
-        "Node replacement", 0, 0, 100_000, "minutes", "Wait for another node where no spare is ready."
+        "Node replacement", 0.0, 0, 100_000, "minutes", "Wait for another node where no spare is ready."
     )
     spare_nodes: int = integer("Spare nodes", 0, 0, 100, "nodes", "Rented and idle until a node fails.")
     checkpoint_stall_s: float = number(
-        "Checkpoint stall", 10, 0.01, 36_000, "s", "Time a checkpoint stops training; asynchronous ones leave seconds."
+        "Checkpoint stall",
+        10.0,
+        0.01,
+        36_000,
+        "s",
+        "Time a checkpoint stops training; asynchronous ones: seconds.",
     )
     checkpoint_minutes: float | None = number(
         "Checkpoint interval", None, 0.1, 100_000, "minutes", "Empty: what wastes least (Young)."

@@ -229,7 +229,7 @@ def _candidates(
         shard_group=inside if name == "hsdp" else ranks,
         recompute=np.zeros_like(gpus),
         **{name: per_node(name) for name in (of_node[0] if of_node else ())},
-        zero_bubble=(columns["pipeline"] > 1.0) * float(question.schedule == "zero_bubble"),
+        zero_bubble=np.where(columns["pipeline"] > 1.0, float(question.schedule == "zero_bubble"), 0.0),
     )
 
 
