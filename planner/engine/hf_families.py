@@ -47,6 +47,8 @@ _CLASSIC = Family(
     gated=False, tied=True, qkv_bias=True, out_bias=True, mlp_bias=True, norm_bias=True, default_ffn_ratio=4
 )
 _GEMMA = Family(tied=True)
+_FALCON = Family(gated=False, tied=True, norm_bias=True, default_ffn_ratio=4)
+"""Shares its embedding where the config is silent (transformers ``FalconConfig``, vLLM ``falcon.py``)."""
 _QWEN_HYBRID = Family(qk_norm="head", gated_attention=True, shared_gate=True)
 
 FAMILIES: Final[dict[str, Family]] = {
@@ -59,9 +61,9 @@ FAMILIES: Final[dict[str, Family]] = {
     "codegen": replace(_CLASSIC, tied=False, qkv_bias=False, out_bias=False, norms=1, head_bias=True),
     "phi": replace(_CLASSIC, tied=False, norms=1, head_bias=True),
     "starcoder2": _CLASSIC,
-    "falcon": Family(gated=False, norm_bias=True, default_ffn_ratio=4),
-    "RefinedWeb": Family(gated=False, norm_bias=True, default_ffn_ratio=4),
-    "RefinedWebModel": Family(gated=False, norm_bias=True, default_ffn_ratio=4),
+    "falcon": _FALCON,
+    "RefinedWeb": _FALCON,
+    "RefinedWebModel": _FALCON,
     "mpt": Family(gated=False, tied=True, default_ffn_ratio=4),
     "nemotron": Family(gated=False, norm_bias=True),
     "apertus": Family(gated=False, qk_norm="head"),
