@@ -28,8 +28,9 @@ TOKENS = {
 }
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon")
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
-LABEL_WIDTH, LABEL_HEIGHT, MOST_LABELS = 0.42, 0.065, 5
+LETTER_WIDTH, LABEL_HEIGHT, MOST_LABELS = 0.0165, 0.065, 5
 """Of a name in a chart as wide as half a laptop's screen, as shares of its axes."""
+MOST_TICKS = 6
 TICK_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7))
 
 
@@ -199,7 +200,7 @@ def ticks(low: float, high: float) -> list[float]:
     for steps in TICK_STEPS:
         found = [step * 10**decade for decade in decades for step in steps if low <= step * 10**decade <= high]
         if len(found) >= 4:
-            return found[:: math.ceil(len(found) / 8)]
+            return found[:: math.ceil(len(found) / MOST_TICKS)]
     unit = 10 ** math.floor(math.log10(max(high - low, low * 1e-6)))
     step = next((size * unit for size in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (size * unit) <= 6), unit)
     first = math.ceil(low / step - 1e-9)
@@ -292,6 +293,7 @@ def log_axis(axis: Axis, values: Sequence[float]) -> Figure:
         "range": [start, end],
         "tickvals": at,
         "ticktext": [axis.tick(value) for value in at],
+        "tickangle": 0,
         "title": {"text": axis.title, "font": {"size": 13}, "standoff": 8},
         "gridcolor": LINE,
         "linecolor": LINE,
@@ -304,25 +306,26 @@ def _labels(
     front: Sequence[Point], chosen: Sequence[Point], x_range: Sequence[float], y_range: Sequence[float]
 ) -> list[Figure]:
     """Names beside points, the chosen first, then the ends of the front, then what still has room."""
-    taken: list[tuple[float, float]] = []
+    taken: list[tuple[float, float, float]] = []
     notes: list[Figure] = []
     for point in dict.fromkeys([*chosen, *front[:1], *front[-1:], *front[1:-1]]):
         x, y = math.log10(point.x), math.log10(point.y)
         across, up = (x - x_range[0]) / (x_range[1] - x_range[0]), (y - y_range[0]) / (y_range[1] - y_range[0])
         # The front's lower left is empty by its nature; where that is taken or off the edge, above on the right.
-        sides = [("left", across + LABEL_WIDTH / 2, up + 0.04, 10, 13)] if across < 1 - LABEL_WIDTH else []
-        if across > LABEL_WIDTH * 0.8:
-            sides.insert(0, ("right", across - LABEL_WIDTH / 2, up - 0.04, -10, -13))
-        free = (side for side in sides if not any(_overlap(side[1], side[2], *other) for other in taken))
+        width = LETTER_WIDTH * len(point.label)
+        sides = [("left", across + width / 2, up + 0.04, 10, 13)] if across < 1 - width else []
+        if across > width * 0.9:
+            sides.insert(0, ("right", across - width / 2, up - 0.04, -10, -13))
+        free = (side for side in sides if not any(_overlap(side[1], side[2], width, *other) for other in taken))
         side = next(free, None)
         if side is not None and len(notes) < MOST_LABELS:
-            taken.append((side[1], side[2]))
+            taken.append((side[1], side[2], width))
             notes.append(_note(point.label, x, y, xanchor=side[0], xshift=side[3], yshift=side[4], yanchor="middle"))
     return notes
 
 
-def _overlap(x: float, y: float, other_x: float, other_y: float) -> bool:
-    return abs(x - other_x) < LABEL_WIDTH and abs(y - other_y) < LABEL_HEIGHT
+def _overlap(x: float, y: float, width: float, other_x: float, other_y: float, other_width: float) -> bool:
+    return abs(x - other_x) < (width + other_width) / 2 and abs(y - other_y) < LABEL_HEIGHT
 
 
 def _note(text: str, x: Any, y: Any, **more: Any) -> Figure:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frontend.answers.inference import present_inference
 from frontend.answers.shown import Answer
 from frontend.answers.training import present_training
-from frontend.query import Asked
+from frontend.query import TRAFFIC_WAYS, Asked, traffic_way
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
@@ -48,6 +48,13 @@ KINDS = {
 }
 
 
+def _where_shown(error: FieldError, asked: Asked) -> FieldError:
+    """Traffic that is not stated is missing in the boxes shown, not in those of another way."""
+    if error.field == "requests_per_second" and error.code == "required":
+        return replace(error, field=TRAFFIC_WAYS[traffic_way(asked.given, asked.page)][0])
+    return error
+
+
 def plan_for(kind: Kind, asked: Asked, scope: Scope | None = None) -> Outcome:
     """Plan what was asked, with the scope's prices; faults of reading and of planning come back together."""
     errors = list(asked.errors)
@@ -59,7 +66,8 @@ def plan_for(kind: Kind, asked: Asked, scope: Scope | None = None) -> Outcome:
         )
     except InvalidQuestion as invalid:
         seen = {error.field for error in errors}
-        return Outcome(plan=None, errors=(*errors, *(error for error in invalid.errors if error.field not in seen)))
+        found = [_where_shown(error, asked) for error in invalid.errors if error.field not in seen]
+        return Outcome(plan=None, errors=(*errors, *found))
     except UnsupportedModel as unsupported:
         fault = FieldError(field="config", value=unsupported.value, message=str(unsupported))
         return Outcome(plan=None, errors=(*errors, fault))

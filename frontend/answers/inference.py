@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
@@ -43,19 +44,28 @@ def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str
         bar_speed=_("TTFT %(time)s") % {"time": numbers.duration(chosen.speed.ttft_ms.get(at))},
         notice=frame.notice(wanted, chosen.id),
         chosen_id=chosen.id,
+        rate=f"{plan.mean_requests_s or chosen.speed.peak_requests_s:.6g}",
+        clients=str(max(1, math.ceil(chosen.speed.concurrency))) if math.isfinite(chosen.speed.concurrency) else "",
     )
 
 
 def _sentence(option: InferenceOption, at: str) -> str:
-    return _(
-        "%(cluster)s: %(month)s a month, %(output)s per million output tokens, first token in %(ttft)s (%(at)s)."
-    ) % {
+    values = {
         "cluster": parts.cluster_name(option.cluster),
         "month": numbers.money(option.price.usd_per_month),
+        "input": numbers.money(option.usd_per_million_input),
         "output": numbers.money(option.usd_per_million_output),
         "ttft": numbers.duration(option.speed.ttft_ms.get(at)),
         "at": words.choice(at),
     }
+    if option.usd_per_million_output <= 0:
+        return _("%(cluster)s: %(month)s a month, %(input)s per million input tokens, answer in %(ttft)s (%(at)s).") % (
+            values
+        )
+    return (
+        _("%(cluster)s: %(month)s a month, %(output)s per million output tokens, first token in %(ttft)s (%(at)s).")
+        % values
+    )
 
 
 def _detail(option: InferenceOption) -> str:
@@ -83,19 +93,17 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
         notes=(
             _("%(gpu)s per GPU · %(node)s per node")
             % {"gpu": numbers.money(price.usd_per_gpu_hour), "node": numbers.money(price.usd_per_node_hour)},
-            _("%(input)s per million input, %(output)s per million output tokens")
-            % {
-                "input": numbers.money(option.usd_per_million_input),
-                "output": numbers.money(option.usd_per_million_output),
-            },
+            parts.tokens_price(option),
         ),
     )
     pace = KeyFigure(
         label=_("Speed at the peak"),
-        value=f"{numbers.duration(ttft)} · {numbers.duration(tpot)}",
+        value=f"{numbers.duration(ttft)} · {numbers.duration(tpot)}" if tpot else numbers.duration(ttft),
         exact=f"{ttft} ms · {tpot} ms",
         notes=(
-            _("TTFT %(at)s · TPOT %(at)s") % {"at": words.choice(at)},
+            _("TTFT %(at)s · TPOT %(at)s") % {"at": words.choice(at)}
+            if tpot
+            else _("TTFT %(at)s; TPOT not applicable: one output token") % {"at": words.choice(at)},
             _likely(ttft, option),
         ),
     )

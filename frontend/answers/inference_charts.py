@@ -119,15 +119,12 @@ def _hover(option: InferenceOption, at: str) -> str:
                 "gpu": numbers.money(option.price.usd_per_gpu_hour),
                 "node": numbers.money(option.price.usd_per_node_hour),
             },
-            _("%(month)s a month, %(output)s per million output tokens")
-            % {
-                "month": numbers.money(option.price.usd_per_month, 6),
-                "output": numbers.money(option.usd_per_million_output),
-            },
+            _("%(month)s a month") % {"month": numbers.money(option.price.usd_per_month, 6)},
+            parts.tokens_price(option),
             _("TTFT %(ttft)s, TPOT %(tpot)s (%(at)s)")
             % {
                 "ttft": numbers.duration(option.speed.ttft_ms.get(at)),
-                "tpot": numbers.duration(option.speed.tpot_ms.get(at)),
+                "tpot": numbers.duration(option.speed.tpot_ms.get(at) or None),
                 "at": words.choice(at),
             },
             _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
@@ -19,16 +20,23 @@ def columns(at: str) -> tuple[Column, ...]:
     percentile = words.choice(at)
     return (
         Column(key="cluster", label=_("Cluster"), is_text=True),
-        Column(key="gpu_hour", label=_("$/GPU·h"), help=_("USD per GPU and hour")),
-        Column(key="node_hour", label=_("$/node·h"), help=_("USD per node and hour")),
+        parts.price_column(),
         Column(key="month", label=_("$/month"), help=_("USD for the cluster and 730 hours")),
-        Column(key="input", label=_("$/M in"), help=_("USD per million input tokens")),
-        Column(key="output", label=_("$/M out"), help=_("USD per million output tokens")),
-        Column(key="ttft", label=f"TTFT {percentile}", help=_("Time to first token")),
-        Column(key="tpot", label=f"TPOT {percentile}", help=_("Time per output token after the first")),
-        Column(key="gpus", label=_("GPUs used / billed")),
-        Column(key="age", label=_("Price read"), help=_("How long ago the price was read")),
-        Column(key="band", label=_("Band"), help=_("90 of 100 measured cases lie within it")),
+        Column(
+            key="output",
+            label=_("$/M out"),
+            help=_("USD per million output tokens"),
+            second=_("$/M in"),
+            second_help=_("USD per million input tokens"),
+        ),
+        Column(
+            key="ttft",
+            label=f"TTFT {percentile}",
+            help=_("Time to first token"),
+            second=f"TPOT {percentile}",
+            second_help=_("Time per output token after the first"),
+        ),
+        *parts.trust_columns(),
     )
 
 
@@ -51,13 +59,10 @@ def row(option: InferenceOption, given: Mapping[str, str], at: str, chosen_id: s
         is_chosen=option.id == chosen_id,
         is_front=option.on_pareto_front,
         cells=(
-            parts.money_cell(price.usd_per_gpu_hour),
-            parts.money_cell(price.usd_per_node_hour),
+            parts.money_cell(price.usd_per_gpu_hour, second=price.usd_per_node_hour),
             parts.money_cell(price.usd_per_month, 0),
-            parts.money_cell(option.usd_per_million_input),
-            parts.money_cell(option.usd_per_million_output),
-            _time_cell(option.speed.ttft_ms.get(at)),
-            _time_cell(option.speed.tpot_ms.get(at)),
+            _tokens_cell(option),
+            _time_cell(option.speed.ttft_ms.get(at), option.speed.tpot_ms.get(at)),
             parts.gpus_cell(cluster),
             parts.price_age(price),
             parts.band_cell(option.confidence),
@@ -65,5 +70,20 @@ def row(option: InferenceOption, given: Mapping[str, str], at: str, chosen_id: s
     )
 
 
-def _time_cell(value_ms: float | None) -> Cell:
-    return Cell(text=numbers.duration(value_ms), sort=str(value_ms or 0), exact=f"{value_ms} ms")
+def _tokens_cell(option: InferenceOption) -> Cell:
+    """$ a million output and input tokens; where a prompt's only output comes with its prefill, input carries all."""
+    if option.usd_per_million_output > 0:
+        return parts.money_cell(option.usd_per_million_output, second=option.usd_per_million_input)
+    paid = option.usd_per_million_input
+    return replace(parts.not_applicable(_("One output token comes with the prefill.")), sub=numbers.fixed(paid, 2),
+                   sub_sort=str(paid))  # fmt: skip
+
+
+def _time_cell(first_ms: float | None, next_ms: float | None) -> Cell:
+    return Cell(
+        text=numbers.duration(first_ms),
+        sort=str(first_ms or 0),
+        exact=f"TTFT {first_ms} ms · TPOT {next_ms} ms",
+        sub=numbers.duration(next_ms or None),
+        sub_sort=str(next_ms or 0),
+    )

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from frontend import numbers, words
-from frontend.answers.shown import Cell, Part, RejectedGroup, RejectedLine, WayOut, WorkingGroup, WorkingLine
+from frontend.answers.shown import Cell, Column, Part, RejectedGroup, RejectedLine, WayOut, WorkingGroup, WorkingLine
 from frontend.figures import SERIES
 from frontend.query import canonical_query
 from frontend.sentences import shown
@@ -130,8 +130,42 @@ def price_age(price: Price) -> Cell:
     )
 
 
-def money_cell(value: Decimal, places: int = 2) -> Cell:
-    return Cell(text=numbers.fixed(value, places), sort=str(value), exact=f"{value:f} USD")
+def money_cell(value: Decimal, places: int = 2, second: Decimal | None = None) -> Cell:
+    """A sum in USD, and a second one under it."""
+    if second is None:
+        return Cell(text=numbers.fixed(value, places), sort=str(value), exact=f"{value:f} USD")
+    return Cell(
+        text=numbers.fixed(value, places),
+        sort=str(value),
+        exact=f"{value:f} · {second:f} USD",
+        sub=numbers.fixed(second, 2),
+        sub_sort=str(second),
+    )
+
+
+def not_applicable(why: str) -> Cell:
+    """A figure that has no meaning here: said, not shown as zero."""
+    return Cell(text=numbers.NOTHING, sort="", exact=why)
+
+
+def price_column() -> Column:
+    """A GPU's price and its node's: never one alone."""
+    return Column(
+        key="gpu_hour",
+        label=_("$/GPU·h"),
+        help=_("USD per GPU and hour"),
+        second=_("$/node·h"),
+        second_help=_("USD per node and hour"),
+    )
+
+
+def trust_columns(second: str = "", second_help: str = "") -> tuple[Column, ...]:
+    """What says how far to trust a row: GPUs paid for (and a second figure of them), the price's age, the band."""
+    return (
+        Column(key="gpus", label=_("GPUs"), help=_("GPUs used / billed"), second=second, second_help=second_help),
+        Column(key="age", label=_("Price read"), help=_("How long ago the price was read")),
+        Column(key="band", label=_("Band"), help=_("90 of 100 measured cases lie within it")),
+    )
 
 
 def band_cell(confidence: Confidence) -> Cell:
@@ -141,6 +175,17 @@ def band_cell(confidence: Confidence) -> Cell:
         exact=confidence_text(confidence),
         sub=str(words.CONFIDENCE[confidence.kind]),
     )
+
+
+def tokens_price(option: InferenceOption) -> str:
+    """What a million tokens cost; no price of output where the only output token comes with the prefill."""
+    prices = {
+        "input": numbers.money(option.usd_per_million_input),
+        "output": numbers.money(option.usd_per_million_output),
+    }
+    if option.usd_per_million_output <= 0:
+        return _("%(input)s per million input tokens; output: not applicable") % prices
+    return _("%(input)s per million input, %(output)s per million output tokens") % prices
 
 
 def gpus_cell(cluster: Cluster) -> Cell:

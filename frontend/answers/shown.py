@@ -41,22 +41,28 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of the options table."""
+    """A column of the options table; ``second`` is what stands smaller under each value, and sorts too."""
 
     key: str
     label: str
     help: str = ""
     is_text: bool = False
+    second: str = ""
+    second_help: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One value in the table: as read, as sorted, in full on hover; a badge opens its note."""
+    """One value in the table: as read, as sorted, in full on hover; a badge opens its note.
+
+    ``sub`` stands smaller under it, with a sort key of its own where the column has a second value.
+    """
 
     text: str
     sort: str
     exact: str = ""
     sub: str = ""
+    sub_sort: str = ""
     badge: str = ""
     note: str = ""
 
@@ -146,3 +152,6 @@ class Answer:
     bar_speed: str = ""
     """The phone's bottom bar."""
     chosen_id: str = ""
+    rate: str = ""
+    clients: str = ""
+    """The traffic of this answer, as requests a second and as requests in flight: fills another way to state it."""

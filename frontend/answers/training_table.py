@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
@@ -18,16 +19,29 @@ def columns() -> tuple[Column, ...]:
     """The columns."""
     return (
         Column(key="cluster", label=_("Cluster"), is_text=True),
-        Column(key="gpu_hour", label=_("$/GPU·h"), help=_("USD per GPU and hour")),
-        Column(key="node_hour", label=_("$/node·h"), help=_("USD per node and hour")),
-        Column(key="total", label=_("$ for the run"), help=_("USD for the whole run")),
-        Column(key="days", label=_("Days"), help=_("Calendar days, goodput included")),
-        Column(key="mfu", label="MFU", help=_("Model FLOP/s over the dense peak")),
-        Column(key="speed", label=_("tok/s·GPU"), help=_("Training tokens per second and GPU")),
-        Column(key="memory", label=_("Memory"), help=_("Share of one GPU's memory in use")),
-        Column(key="gpus", label=_("GPUs used / billed")),
-        Column(key="age", label=_("Price read"), help=_("How long ago the price was read")),
-        Column(key="band", label=_("Band"), help=_("90 of 100 measured cases lie within it")),
+        parts.price_column(),
+        Column(
+            key="total",
+            label=_("$ for the run"),
+            help=_("USD for the whole run"),
+            second=_("$/M tokens"),
+            second_help=_("USD per million training tokens"),
+        ),
+        Column(
+            key="days",
+            label=_("Days"),
+            help=_("Calendar days, goodput included"),
+            second=_("GPU-hours"),
+            second_help=_("Hours of all GPUs used"),
+        ),
+        Column(
+            key="mfu",
+            label="MFU",
+            help=_("Model FLOP/s over the dense peak"),
+            second=_("tok/s·GPU"),
+            second_help=_("Training tokens per second and GPU"),
+        ),
+        *parts.trust_columns(_("Memory"), _("Share of one GPU's memory in use")),
     )
 
 
@@ -51,22 +65,23 @@ def row(option: TrainingOption, given: Mapping[str, str], chosen_id: str) -> Row
         is_chosen=option.id == chosen_id,
         is_front=option.on_pareto_front,
         cells=(
-            parts.money_cell(price.usd_per_gpu_hour),
-            parts.money_cell(price.usd_per_node_hour),
-            parts.money_cell(option.usd_total, 0),
-            Cell(text=numbers.fixed(speed.days, 1), sort=str(speed.days), exact=f"{speed.days} d"),
-            Cell(text=numbers.percent(speed.mfu, 1), sort=str(speed.mfu), exact=f"{speed.mfu:.4f}"),
+            parts.money_cell(price.usd_per_gpu_hour, second=price.usd_per_node_hour),
+            parts.money_cell(option.usd_total, 0, second=option.usd_per_million_tokens),
             Cell(
-                text=numbers.rounded(speed.tokens_per_s_per_gpu, 4),
-                sort=str(speed.tokens_per_s_per_gpu),
-                exact=f"{speed.tokens_per_s_per_gpu} tok/s",
+                text=numbers.fixed(speed.days, 1),
+                sort=str(speed.days),
+                exact=f"{speed.days} d · {speed.gpu_hours} GPU-h",
+                sub=numbers.rounded(speed.gpu_hours),
+                sub_sort=str(speed.gpu_hours),
             ),
             Cell(
-                text=numbers.percent(used),
-                sort=str(used),
-                exact=f"{memory.capacity_gib - memory.free_gib:.2f} / {memory.capacity_gib:.2f} GiB",
+                text=numbers.percent(speed.mfu, 1),
+                sort=str(speed.mfu),
+                exact=f"{speed.mfu:.4f} · {speed.tokens_per_s_per_gpu} tok/s",
+                sub=numbers.rounded(speed.tokens_per_s_per_gpu, 4),
+                sub_sort=str(speed.tokens_per_s_per_gpu),
             ),
-            parts.gpus_cell(cluster),
+            replace(parts.gpus_cell(cluster), sub=numbers.percent(used), sub_sort=str(used)),
             parts.price_age(price),
             parts.band_cell(option.confidence),
         ),

@@ -49,6 +49,10 @@ def cell(shown: Cell, place: int) -> SafeString:
         text = format_html('<span class="tag {}">{}</span>', shown.badge, text)
     if shown.sub:
         text = format_html("{}<small>{}</small>", text, shown.sub)
+    if shown.sub_sort:
+        return format_html(
+            '<td data-sort="{}" data-second="{}" title="{}">{}</td>', shown.sort, shown.sub_sort, shown.exact, text
+        )
     return format_html('<td data-sort="{}" title="{}">{}</td>', shown.sort, shown.exact, text)
 
 

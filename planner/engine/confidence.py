@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import Confidence, ConfidenceClass
-from planner.engine.sentences import Noun, joined, say
+from planner.engine.sentences import Code, joined, say
 
 FloatArray = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ def confidence_of(bands: ResidualBands, attributes: Mapping[str, str]) -> Confid
         found = bands.bands.get(level, {}).get(key)
         if found is not None:
             kind: ConfidenceClass = "calibrated" if {"chip", "engine"} <= set(level) else "extrapolated"
-            where = joined([Noun(value) for value in key], ", ") or say("all cases")
+            where = joined([Code(value) for value in key], ", ") or say("all cases")
             basis = say("{cases} measured cases: {where}", cases=found.cases, where=where)
             return Confidence(kind=kind, low=found.low, high=found.high, basis=basis, cases=found.cases)
     return Confidence(kind="extrapolated", low=0.0, high=float("inf"), basis=say("no measured case"), cases=0)

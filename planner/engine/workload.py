@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import FieldSpec, ask, choice, choices, integer, number, read_fields, text
+from planner.engine.sentences import FieldName, say
 
 PURCHASE_OPTIONS = (
     "on_demand",
@@ -340,7 +341,13 @@ def _check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
                 field="requests_per_second",
                 value=values["requests_per_second"],
                 message="State the traffic in exactly one way." if sum(ways) else "State the traffic.",
-                allowed="requests_per_second, or users and requests_per_user_per_day, or concurrency",
+                allowed=say(
+                    "{rate}, or {users} and {each}, or {clients}",
+                    rate=FieldName("requests_per_second"),
+                    users=FieldName("users"),
+                    each=FieldName("requests_per_user_per_day"),
+                    clients=FieldName("concurrency"),
+                ),
                 code="required",
             )
         ]
@@ -351,7 +358,11 @@ def _check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
                 field=missing,
                 value=None,
                 message="Needed with the other half.",
-                allowed="users and requests_per_user_per_day together",
+                allowed=say(
+                    "{users} and {each} together",
+                    users=FieldName("users"),
+                    each=FieldName("requests_per_user_per_day"),
+                ),
                 code="required",
             )
         ]

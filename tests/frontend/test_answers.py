@@ -72,7 +72,7 @@ def test_an_unmeasured_option_has_no_band() -> None:
 
 def test_a_stale_or_flagged_price_is_marked() -> None:
     badges = {
-        cell.text: cell.badge for row in present_inference(plan_factory(), {}, "").rows for cell in [row.cells[8]]
+        cell.text: cell.badge for row in present_inference(plan_factory(), {}, "").rows for cell in [row.cells[5]]
     }
     assert badges["13 days"] == "fresh"
     assert badges["131 days"] == badges["164 days"] == "old"
@@ -146,7 +146,7 @@ def test_a_training_answer_says_time_and_total() -> None:
         "1 node of 8× H200 SXM at nebius, eu-north1: 15.5 days and $16,100 for 100B tokens, at 40.7 % MFU."
     )
     assert answer.figures[2].value == "40.7 %"
-    assert answer.rows[0].cells[2].text == "10,296"
+    assert answer.rows[0].cells[1].text == "10,296"
 
 
 def test_dear_options_are_left_to_the_table() -> None:
@@ -157,3 +157,16 @@ def test_dear_options_are_left_to_the_table() -> None:
     drawn = [id for trace in answer.charts[0].figure["data"] for id in trace.get("ids", ())]
     assert "dear" not in drawn
     assert len(drawn) == len(plan.options)
+
+
+def test_one_output_token_has_no_price_and_no_pace_of_its_own() -> None:
+    option = inference_option(0)
+    single = replace(
+        option,
+        usd_per_million_output=Decimal(0),
+        speed=replace(option.speed, tpot_ms=dict.fromkeys(option.speed.tpot_ms, 0.0)),
+    )
+    answer = present_inference(plan_factory(1, options=(single,)), {}, "")
+    assert "per million input tokens, answer in" in answer.sentence
+    assert "TPOT not applicable: one output token" in answer.figures[1].notes[0]
+    assert answer.rows[0].cells[2].text == answer.rows[0].cells[3].sub == "–"

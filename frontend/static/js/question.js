@@ -23,6 +23,29 @@
     }
   };
 
+  // Another way to state the traffic starts from the same traffic, so that nothing breaks on the way there.
+  const REQUESTS_PER_USER = 10;
+  const SECONDS_PER_DAY = 86400;
+  const short = (value) => String(Number(value.toPrecision(4)));
+  const convertTraffic = (way) => {
+    const group = form.querySelector(`.way-${way}`);
+    const boxes = [...group.querySelectorAll("input")];
+    if (boxes.some((box) => box.value.trim() !== "")) return true;
+    const shown = answer.querySelector("[data-rate]")?.dataset;
+    const rate = Number(shown?.rate);
+    if (!shown || !(rate > 0)) return false;
+    const values = {
+      rate: { requests_per_second: short(rate) },
+      users: {
+        users: String(Math.max(1, Math.round((rate * SECONDS_PER_DAY) / REQUESTS_PER_USER))),
+        requests_per_user_per_day: String(REQUESTS_PER_USER),
+      },
+      clients: { concurrency: shown.clients },
+    }[way];
+    for (const [name, value] of Object.entries(values)) field(name).value = value;
+    return Object.values(values).every((value) => value !== "");
+  };
+
   const showErrors = (list) => {
     for (const text of form.querySelectorAll(".error")) { text.hidden = true; text.textContent = ""; }
     for (const wrong of form.querySelectorAll(".wrong")) wrong.classList.remove("wrong");
@@ -71,6 +94,8 @@
     else leaveUseCase(event.target);
     if (event.target.name === "traffic_by") {
       chooseTraffic();
+      // Nothing to convert: the boxes wait for numbers, and no question is asked without them.
+      if (!convertTraffic(event.target.value)) event.stopImmediatePropagation();
       form.querySelector(`.way-${event.target.value} input`)?.focus({ preventScroll: true });
     }
     const picker = event.target.closest("[data-picker]");

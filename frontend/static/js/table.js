@@ -14,8 +14,24 @@
     button.closest("section").querySelector("table").classList.remove("is-short");
     button.parentElement.remove();
   });
-  document.addEventListener("DOMContentLoaded", shorten);
-  document.addEventListener("htmx:afterSwap", shorten);
+  // What lies beyond the right edge is said, and a shade marks the edge until the end is reached.
+  const mark = (box) => {
+    const rest = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    box.classList.toggle("has-more", rest > 8);
+    const hint = box.previousElementSibling;
+    if (hint?.matches("[data-scroll-hint]")) hint.hidden = box.scrollWidth - box.clientWidth <= 8;
+  };
+  const markAll = () => document.querySelectorAll("[data-scroll]").forEach(mark);
+  document.addEventListener("scroll", (event) => {
+    if (event.target.matches?.("[data-scroll]")) mark(event.target);
+  }, true);
+  window.addEventListener("resize", markAll);
+  const ready = () => {
+    shorten();
+    markAll();
+  };
+  document.addEventListener("DOMContentLoaded", ready);
+  document.addEventListener("htmx:afterSwap", ready);
 })();
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-sortable] thead button");
@@ -23,10 +39,16 @@ document.addEventListener("click", (event) => {
   const header = button.closest("th");
   const table = header.closest("table");
   const column = [...header.parentElement.children].indexOf(header);
-  const ascending = header.getAttribute("aria-sort") !== "ascending";
-  for (const other of header.parentElement.children) other.removeAttribute("aria-sort");
+  const by = button.dataset.by ?? "sort";
+  const isSame = (header.dataset.sortedBy ?? "sort") === by;
+  const ascending = !isSame || header.getAttribute("aria-sort") !== "ascending";
+  for (const other of header.parentElement.children) {
+    other.removeAttribute("aria-sort");
+    delete other.dataset.sortedBy;
+  }
+  header.dataset.sortedBy = by;
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-  const key = (row) => row.children[column].dataset.sort ?? row.children[column].textContent;
+  const key = (row) => row.children[column].dataset[by] ?? row.children[column].dataset.sort ?? row.children[column].textContent;
   const compare = (a, b) => {
     const [x, y] = [key(a), key(b)];
     const numeric = x !== "" && y !== "" && !Number.isNaN(Number(x)) && !Number.isNaN(Number(y));
