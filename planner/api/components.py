@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services.plan_sweep import HIGHEST_FACTOR, LOWEST_FACTOR, MOST_POINTS
+from planner.services.simulation_job import LONGEST_NAME, MOST_REGIONS
 
 Schema = dict[str, Any]
 
+TRACE: Schema = {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "The id of an uploaded trace."}
 MONEY: Schema = {"type": "string", "format": "decimal", "pattern": r"^-?\d+(\.\d+)?$"}
 
 
@@ -84,7 +87,46 @@ RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
             "question": ref(InferenceQuestion),
             "scenario": ref(SimulationQuestion),
             "traffic": ref(TrafficQuestion),
-            "trace": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "The id of an uploaded trace."},
+            "trace": TRACE,
+            "regions": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MOST_REGIONS,
+                "items": ref("SimulatedRegion"),
+                "description": "Gateways with replicas and traffic of their own; excludes `trace`.",
+            },
+        },
+    },
+    "SimulatedRegion": {
+        "type": "object",
+        "description": "Its `scenario` and `traffic` add to the common ones; a `trace` of its own takes their place. "
+        "Without a seed of its own it has the common one plus its place.",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+            "scenario": ref(SimulationQuestion),
+            "traffic": ref(TrafficQuestion),
+            "trace": TRACE,
+            "fallback": {
+                "type": "array",
+                "maxItems": MAX_FALLBACKS,
+                "items": {"type": "string", "maxLength": LONGEST_NAME},
+                "description": "Other regions, in order, that take a request this one can't.",
+            },
+            "round_trip_ms": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 60_000,
+                "description": "Added to a request that another region serves.",
+            },
+            "spill_outstanding": {
+                "type": "integer",
+                "nullable": True,
+                "minimum": 1,
+                "maximum": 1_000_000,
+                "description": "Once every replica has so many requests out, they go to a fallback too.",
+            },
         },
     },
     "StoredTrace": {

@@ -6,8 +6,8 @@ Only workers and commands import this module: it brings in the compiled simulato
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ from planner.engine.simulate.warm_up import warm_up
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.planning import plan_inference, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
+from planner.services.served import RentedPool, Served
 from planner.services.simulation_report import Costs, incident_report, report
 
 Told = Callable[[int, float], None]
@@ -82,42 +83,89 @@ class PlannedCluster:
         told: Told | None = None,
     ) -> Simulation:
         """Serve ``source``; raises ``InvalidQuestion`` where settings don't go together."""
-        planned = fleet_of(self.question, self.option, source, settings)
-        control = FleetControl(planned.lives, seed=settings.seed)
         collector = TimesCollector() if keep_requests else None
         warm_up()
         start = time.perf_counter()
-        outcome = simulate(
-            planned.fleet,
-            source.batches(),
-            control=control,
-            hash_ids=source.hash_ids,
-            rows=None if collector is None else collector.take,
-            progress=told,
-        )
+        served = serve(self.fleet(source, settings), source, settings, collector=collector, told=told)
         wall_s = time.perf_counter() - start
-        unit_price = self.option.price.usd_per_node_hour * Decimal(planned.nodes_per_unit)
-        document = report(
-            outcome,
-            wall_s=wall_s,
-            costs=Costs(usd_per_unit_hour=unit_price, unit_hours=float(outcome.unit_hours.sum())),
-            limits_ms={"ttft": self.question.ttft_ms, "tpot": self.question.tpot_ms},
-        )
-        header = {
-            "incidents": incident_report(control.incidents),
-            "option": self.option.id,
-            "replicas": planned.replicas,
-            "settings": asdict(settings),
-            "question": self.plan.question,
-            "catalog_version": self.plan.catalog_version,
-            "engine_version": self.plan.engine_version,
-            "notes": [*source.notes, *_fleet_notes(self.option, planned)],
-        }
+        document = describe(served, self, (self.option,), settings, wall_s=wall_s)
         return Simulation(
-            document=document | header,
-            outcome=outcome,
-            requests=None if collector is None else collector.times(),
+            document=document, outcome=served.outcome, requests=None if collector is None else collector.times()
         )
+
+    def fleet(self, source: TrafficSource, settings: SimulationQuestion) -> PlannedFleet:
+        """The option's cluster as a fleet to simulate."""
+        return fleet_of(self.question, self.option, source, settings)
+
+    def with_option(self, wanted: str) -> PlannedCluster:
+        """Another option of the same plan, by id or place."""
+        return replace(self, option=chosen_option(self.plan, wanted))
+
+
+def serve(
+    planned: PlannedFleet,
+    source: TrafficSource,
+    settings: SimulationQuestion,
+    *,
+    collector: TimesCollector | None = None,
+    told: Told | None = None,
+) -> Served:
+    """Serve ``source`` with a fleet, in this process."""
+    control = FleetControl(planned.lives, seed=settings.seed)
+    outcome = simulate(
+        planned.fleet,
+        source.batches(),
+        control=control,
+        hash_ids=source.hash_ids,
+        rows=None if collector is None else collector.take,
+        progress=told,
+    )
+    return Served(
+        outcome=outcome,
+        incidents=control.incidents,
+        pools=(RentedPool(region=0, nodes_per_unit=planned.nodes_per_unit),) * len(planned.fleet.pools),
+        replicas=planned.replicas,
+        notes=(*source.notes, *_fleet_notes(planned)),
+    )
+
+
+def describe(
+    served: Served,
+    cluster: PlannedCluster,
+    options: Sequence[InferenceOption],
+    settings: SimulationQuestion,
+    *,
+    wall_s: float,
+) -> dict[str, Any]:
+    """A run as JSON values; ``options`` are what each region rents."""
+    question, plan = cluster.question, cluster.plan
+    document = report(
+        served.outcome,
+        wall_s=wall_s,
+        costs=costs_of(served, options),
+        limits_ms={"ttft": question.ttft_ms, "tpot": question.tpot_ms},
+    )
+    return document | {
+        "incidents": incident_report(served.incidents),
+        "option": options[0].id,
+        "replicas": served.replicas,
+        "settings": asdict(settings),
+        "question": plan.question,
+        "catalog_version": plan.catalog_version,
+        "engine_version": plan.engine_version,
+        "notes": [*dict.fromkeys(_hardware_note(option) for option in options), *served.notes],
+    }
+
+
+def costs_of(served: Served, options: Sequence[InferenceOption], *, region: int | None = None) -> Costs:
+    """What a run is billed, or one of its regions: each pool's units at the price of its region's option."""
+    return Costs(
+        rented=tuple(
+            (options[pool.region].price.usd_per_node_hour * Decimal(pool.nodes_per_unit), float(hours))
+            for pool, hours in zip(served.pools, served.outcome.unit_hours, strict=True)
+            if region in (None, pool.region)
+        )
+    )
 
 
 def planned_cluster(raw_plan: Mapping[str, Any], option: str = "") -> PlannedCluster:
@@ -129,19 +177,6 @@ def planned_cluster(raw_plan: Mapping[str, Any], option: str = "") -> PlannedClu
     return PlannedCluster(
         question=parse_question(InferenceQuestion, raw_plan), plan=plan, option=chosen_option(plan, option)
     )
-
-
-def simulate_plan(
-    raw_plan: Mapping[str, Any],
-    source: TrafficSource,
-    settings: SimulationQuestion,
-    *,
-    keep_requests: bool = False,
-    told: Told | None = None,
-) -> Simulation:
-    """Plan ``raw_plan``, take the chosen option's cluster, and serve ``source`` with it."""
-    cluster = planned_cluster(raw_plan, settings.option)
-    return cluster.run(source, settings, keep_requests=keep_requests, told=told)
 
 
 def chosen_option(plan: InferencePlan, wanted: str) -> InferenceOption:
@@ -186,10 +221,13 @@ def fleet_of(
     return planned_fleet(option, kind, question, settings, kv_bytes_per_token=summarize(arch).kv_bytes_per_token)
 
 
-def _fleet_notes(option: InferenceOption, planned: PlannedFleet) -> list[str]:
+def _hardware_note(option: InferenceOption) -> str:
+    return (
+        f"Replicas of {option.layout.tensor * option.layout.pipeline} GPUs ({option.cluster.accelerator_name}, "
+        f"{option.weight_format}); {option.confidence.kind} speed."
+    )
+
+
+def _fleet_notes(planned: PlannedFleet) -> list[str]:
     kind = planned.fleet.pools[0].kind.record()
-    return [
-        f"{planned.replicas} replicas of {option.layout.tensor * option.layout.pipeline} GPUs "
-        f"({option.cluster.accelerator_name}, {option.weight_format}); {option.confidence.kind} speed.",
-        f"KV cache: {kind['blocks']:,} blocks of {kind['block_tokens']} tokens a replica.",
-    ]
+    return [f"KV cache: {kind['blocks']:,} blocks of {kind['block_tokens']} tokens a replica."]

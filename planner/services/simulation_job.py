@@ -5,24 +5,46 @@ Checking needs no simulator, so that any process may start the job; running it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.json_input import check_json_types
 from planner.services.planning import resolve_model
-from planner.services.run_kind import RunKind, in_worker
+from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
 from planner.services.stored_traces import has_trace
 
-MEMBERS = ("question", "scenario", "traffic", "trace")
-MOST_REQUESTS = 20_000_000
+MEMBERS: Final = ("question", "scenario", "traffic", "trace", "regions")
+REGION_MEMBERS: Final = ("name", "scenario", "traffic", "trace", "fallback", "round_trip_ms", "spill_outstanding")
+MOST_REQUESTS: Final = 20_000_000
 """Generated in one run: some minutes of one core."""
+MOST_REGIONS: Final = 16
+LONGEST_NAME: Final = 60
 
 Fields = TypeVar("Fields")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """One gateway's replicas and the traffic that comes to it; a job without regions has one, without a name."""
+
+    name: str
+    scenario: SimulationQuestion
+    traffic: TrafficQuestion | None
+    """What to generate; None where a trace is served."""
+    trace: str | None
+    """Which stored trace."""
+    fallback: tuple[int, ...] = ()
+    """Regions, by place, that take requests this one can't."""
+    round_trip_ms: float = 0.0
+    """Added to a request of this region that another one serves."""
+    spill_outstanding: int | None = None
+    """Once every replica has this many requests out, requests go to a fallback too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +52,17 @@ class SimulationJob:
     """The job's parameters, checked."""
 
     question: Mapping[str, Any]
-    scenario: SimulationQuestion
-    traffic: TrafficQuestion | None
-    """What to generate; None where a trace is served."""
-    trace: str | None
-    """Which stored trace."""
+    regions: tuple[Region, ...]
+
+    @property
+    def scenario(self) -> SimulationQuestion:
+        """Of the first region, or the only one."""
+        return self.regions[0].scenario
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether requests move between regions: then they can't be simulated apart."""
+        return any(region.fallback for region in self.regions)
 
 
 def check_simulation(params: Mapping[str, Any]) -> None:
@@ -42,31 +70,114 @@ def check_simulation(params: Mapping[str, Any]) -> None:
     read_simulation(params)
 
 
-def read_simulation(params: Mapping[str, Any]) -> SimulationJob:
-    """Parameters: ``question`` (as for a plan), ``scenario``, and either ``traffic`` or ``trace``.
+def read_simulation(params: Mapping[str, Any], members: Sequence[str] = MEMBERS) -> SimulationJob:
+    """Parameters: ``question`` (as for a plan), ``scenario``, and either ``traffic``, ``trace``, or ``regions``.
 
-    Raises ``InvalidQuestion`` with every fault, named ``question.FIELD``, ``scenario.FIELD``, ``traffic.FIELD``.
+    Each of the regions has a name, and may have a scenario and traffic that add to the common ones, or a trace.
+    Raises ``InvalidQuestion`` with every fault, named ``question.FIELD``, ``scenario.FIELD``, ``traffic.FIELD``,
+    ``regions.PLACE.FIELD``.
     """
-    faults = [
+    faults = _unknown(params, members)
+    faults += _question_faults(params.get("question"))
+    if "regions" in params:
+        regions = _read_regions(params, faults)
+    else:
+        only = _read_region(params, faults, name="")
+        regions = () if only is None else (only,)
+    if faults or not regions:
+        raise InvalidQuestion(faults)
+    return SimulationJob(question=params["question"], regions=regions)
+
+
+def _unknown(raw: Mapping[str, Any], known: Sequence[str]) -> list[FieldError]:
+    return [
         FieldError(
             field=name,
-            value=params[name],
+            value=raw[name],
             message="Unknown field.",
-            allowed=f"One of: {', '.join(MEMBERS)}",
+            allowed=f"One of: {', '.join(known)}",
             code="unknown_field",
         )
-        for name in params
-        if name not in MEMBERS
+        for name in raw
+        if name not in known
     ]
-    faults += _question_faults(params.get("question"))
-    scenario = _read_part("scenario", SimulationQuestion, params.get("scenario", {}), faults)
-    trace = params.get("trace")
-    traffic = None
+
+
+def _read_regions(params: Mapping[str, Any], faults: list[FieldError]) -> tuple[Region, ...]:
+    raw = params["regions"]
+    if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_REGIONS or not all(isinstance(r, Mapping) for r in raw):
+        allowed = f"a list of 1 to {MOST_REGIONS} objects"
+        faults.append(FieldError(field="regions", value=None, message="Not a list of regions.", allowed=allowed))
+        return ()
+    if "trace" in params:
+        allowed = "a trace of its own in each region"
+        faults.append(FieldError(field="trace", value=None, message="Given beside regions.", allowed=allowed))
+    names = [str(region.get("name", "")) for region in raw]
+    regions = []
+    for place, region in enumerate(raw):
+        own: list[FieldError] = _unknown(region, REGION_MEMBERS)
+        own += _name_faults(region.get("name"), names[:place])
+        joined = _with_common(region, params, place)
+        read = _read_region(joined, own, name=names[place], fallback=_fallback(region, names, own), raw=region)
+        faults += [_inside(f"regions.{place}", fault) for fault in own]
+        if read is not None:
+            regions.append(read)
+    if sum(_requests(region.traffic) for region in regions if region.traffic is not None) > MOST_REQUESTS:
+        allowed = f"up to {MOST_REQUESTS:,} requests in all regions"
+        faults.append(FieldError(field="regions", value=None, message="Too many requests.", allowed=allowed))
+    return tuple(regions)
+
+
+def _name_faults(name: object, before: Sequence[str]) -> list[FieldError]:
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+        allowed = f"a text of 1 to {LONGEST_NAME} characters"
+        return [FieldError(field="name", value=name, message="Not a name.", allowed=allowed)]
+    if name in before:
+        return [FieldError(field="name", value=name, message="Named twice.", allowed="another name")]
+    return []
+
+
+def _with_common(region: Mapping[str, Any], params: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """The region's parts over the common ones; a common seed gives each region traffic of its own."""
+    joined: dict[str, Any] = {}
+    for part in ("scenario", "traffic"):
+        common, own = params.get(part, {}), region.get(part, {})
+        both = isinstance(common, Mapping) and isinstance(own, Mapping)
+        joined[part] = {**common, **own} if both else own
+        if both and isinstance(common.get("seed", 0), int) and "seed" not in own:
+            joined[part]["seed"] = common.get("seed", 0) + place
+    if "trace" in region:
+        joined["trace"] = region["trace"]
+        if "traffic" not in region:
+            del joined["traffic"]
+    return joined
+
+
+def _fallback(region: Mapping[str, Any], names: Sequence[str], faults: list[FieldError]) -> tuple[int, ...]:
+    raw = region.get("fallback", [])
+    others = [name for name in names if name != region.get("name")]
+    if not isinstance(raw, list) or len(raw) > MAX_FALLBACKS or any(name not in others for name in raw):
+        allowed = f"up to {MAX_FALLBACKS} of: {', '.join(others) or 'no other region'}"
+        faults.append(FieldError(field="fallback", value=None, message="Not names of other regions.", allowed=allowed))
+        return ()
+    return tuple(names.index(name) for name in raw)
+
+
+def _read_region(
+    parts: Mapping[str, Any],
+    faults: list[FieldError],
+    *,
+    name: str,
+    fallback: tuple[int, ...] = (),
+    raw: Mapping[str, Any] | None = None,
+) -> Region | None:
+    scenario = _read_part("scenario", SimulationQuestion, parts.get("scenario", {}), faults)
+    trace, traffic = parts.get("trace"), None
     if trace is None:
-        traffic = _read_part("traffic", TrafficQuestion, params.get("traffic", {}), faults)
+        traffic = _read_part("traffic", TrafficQuestion, parts.get("traffic", {}), faults)
         if traffic is not None:
             faults += _too_many(traffic)
-    elif "traffic" in params:
+    elif "traffic" in parts:
         faults.append(
             FieldError(field="traffic", value=None, message="Given beside a trace.", allowed="one of traffic and trace")
         )
@@ -74,9 +185,31 @@ def read_simulation(params: Mapping[str, Any]) -> SimulationJob:
         faults.append(
             FieldError(field="trace", value=trace, message="No such trace.", allowed="the id of an uploaded trace")
         )
-    if faults or scenario is None:
-        raise InvalidQuestion(faults)
-    return SimulationJob(question=params["question"], scenario=scenario, traffic=traffic, trace=trace)
+    round_trip_ms = _bounded(raw or {}, "round_trip_ms", 0.0, 60_000.0, faults)
+    spill = _bounded(raw or {}, "spill_outstanding", 1, 1_000_000, faults)
+    if scenario is None or faults:
+        return None
+    return Region(
+        name=name,
+        scenario=scenario,
+        traffic=traffic,
+        trace=trace,
+        fallback=fallback,
+        round_trip_ms=round_trip_ms or 0.0,
+        spill_outstanding=None if spill is None else int(spill),
+    )
+
+
+def _bounded(
+    raw: Mapping[str, Any], name: str, low: float, high: float, faults: list[FieldError]
+) -> float | int | None:
+    value = raw.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, type(low) | int) or not low <= value <= high:
+        faults.append(FieldError(field=name, value=value, message="Out of range.", allowed=f"{low:g} to {high:,g}"))
+        return None
+    return value
 
 
 def _question_faults(question: object) -> list[FieldError]:
@@ -115,7 +248,7 @@ def _inside(part: str, fault: FieldError) -> FieldError:
 
 
 def _too_many(traffic: TrafficQuestion) -> list[FieldError]:
-    requests = traffic.requests_per_second * traffic.duration_s
+    requests = _requests(traffic)
     if requests <= MOST_REQUESTS:
         return []
     hours = traffic.hours * MOST_REQUESTS / requests
@@ -123,4 +256,12 @@ def _too_many(traffic: TrafficQuestion) -> list[FieldError]:
     return [FieldError(field="traffic.hours", value=traffic.hours, message="Too many requests.", allowed=allowed)]
 
 
-SIMULATION = RunKind(check=check_simulation, execute=in_worker("planner.services.simulation_run.run_simulation"))
+def _requests(traffic: TrafficQuestion) -> float:
+    return traffic.requests_per_second * traffic.duration_s
+
+
+SIMULATION = SpreadKind(
+    check=check_simulation,
+    execute=in_worker("planner.services.simulation_run.run_simulation"),
+    execute_part=part_in_worker("planner.services.simulation_parts.serve_part"),
+)

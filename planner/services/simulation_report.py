@@ -25,14 +25,13 @@ HEAT_COLUMNS: Final = 120
 class Costs:
     """What a run is billed."""
 
-    usd_per_unit_hour: Decimal
-    """One rented unit: a node, or the nodes of a replica that spans several."""
-    unit_hours: float
+    rented: tuple[tuple[Decimal, float], ...]
+    """Price of a unit (a node, or the nodes of a replica that spans several) an hour, and hours, by pool."""
 
     @property
     def usd(self) -> Decimal:
         """The bill, exact."""
-        return self.usd_per_unit_hour * Decimal(repr(self.unit_hours))
+        return sum((price * Decimal(repr(hours)) for price, hours in self.rented), Decimal(0))
 
 
 def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[str, float | None]) -> dict[str, Any]:
@@ -73,6 +72,21 @@ def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[
         **_money(outcome, costs),
         "ecdf": _cumulative(outcome),
         "timeline": _timeline(outcome),
+    }
+
+
+def region_report(name: str, outcome: Outcome | None, costs: Costs, *, replicas: int | None) -> dict[str, Any]:
+    """One region beside the others; of regions that share requests only the bill is their own."""
+    found: dict[str, Any] = {"name": name, "replicas": replicas, "cost_usd": quantize(costs.usd, CENT)}
+    if outcome is None:
+        return found | dict.fromkeys(("requests", "completed", "ttft_ms", "tpot_ms", "goodput_share", "gpu_hours"))
+    return found | {
+        "requests": outcome.requests,
+        "completed": outcome.left["done"],
+        "ttft_ms": _latency(outcome.ttft),
+        "tpot_ms": _latency(outcome.tpot),
+        "goodput_share": _share(outcome.good, outcome.requests),
+        "gpu_hours": outcome.gpu_hours,
     }
 
 

@@ -78,6 +78,11 @@ def open_trace(trace: str) -> File[bytes]:
     return default_storage.open(_path(trace), "rb")
 
 
+def stored_bytes(trace: str) -> int:
+    """How large a trace is; 0 where it is gone."""
+    return default_storage.size(_path(trace)) if has_trace(trace) else 0
+
+
 def delete_trace(trace: str) -> None:
     """Forget a trace; one that is gone already is no fault."""
     if _ID.fullmatch(trace):

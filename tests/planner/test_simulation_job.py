@@ -16,9 +16,11 @@ from planner.engine.errors import InvalidQuestion
 from planner.models import Run, RunStatus
 from planner.services import runs
 from planner.services.run_execution import execute_run
+from planner.services.run_kind import Spread, in_turn
 from planner.services.run_progress import RunCancelled
 from planner.services.runs import create_run, delete_old_runs
 from planner.services.simulation_job import MOST_REQUESTS, read_simulation
+from planner.services.simulation_parts import serve_part
 from planner.services.simulation_run import run_simulation
 from planner.services.stored_traces import has_trace, store_trace
 
@@ -36,6 +38,11 @@ resolve("/health/")
 import planner.services.run_kinds, planner.wsgi
 sys.exit("numba" in sys.modules or "llvmlite" in sys.modules)
 """
+
+
+def alone(params: Mapping[str, Any]) -> Spread:
+    """Parts one after another in this process."""
+    return in_turn(serve_part, params)
 
 
 def faults(params: Mapping[str, Any]) -> dict[str, str]:
@@ -109,8 +116,8 @@ def test_a_bad_trace_is_refused_at_once_and_not_kept(content: bytes, message: st
 def test_the_same_seed_gives_the_same_result(catalog: object) -> None:
     params = {"question": QUESTION, "traffic": TRAFFIC, "scenario": {"seed": 3}}
     told: list[float] = []
-    first = run_simulation(params, lambda share, message: told.append(share))
-    assert run_simulation(params, lambda share, message: None) == first
+    first = run_simulation(params, lambda share, message: told.append(share), alone(params))
+    assert run_simulation(params, lambda share, message: None, alone(params)) == first
     assert told == sorted(told)
     assert first["requests"] == first["completed"] == pytest.approx(288, rel=0.25)
     assert first["catalog_version"]
@@ -173,4 +180,4 @@ def test_a_cancellation_stops_it_between_batches(catalog: object) -> None:
             raise RunCancelled
 
     with pytest.raises(RunCancelled):
-        run_simulation({"question": QUESTION, "traffic": TRAFFIC}, report)
+        run_simulation({"question": QUESTION, "traffic": TRAFFIC}, report, alone({}))

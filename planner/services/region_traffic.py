@@ -1,0 +1,80 @@
+"""Several regions' traffic as one stream, each request knowing the pool it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.engine.simulate.layout import Array, Traffic
+from planner.engine.simulate.traffic import batch
+
+NO_KEY = -1
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One region's batches, and how far the one at hand is used up."""
+
+    batches: Iterator[Traffic]
+    head: Traffic | None
+    used: int = 0
+
+    def last_s(self) -> float:
+        """The last arrival known."""
+        return float(self.head.arrival_s[-1]) if self.head is not None else np.inf
+
+    def take_until(self, limit_s: float) -> slice:
+        """Rows of the head up to a time; the head stays until ``advance``."""
+        if self.head is None:
+            return slice(0, 0)
+        stop = int(np.searchsorted(self.head.arrival_s, limit_s, side="right"))
+        taken = slice(self.used, max(stop, self.used))
+        self.used = taken.stop
+        return taken
+
+    def advance(self) -> None:
+        """The next batch that holds anything, once the head is used up."""
+        while self.head is not None and self.used >= len(self.head.arrival_s):
+            self.head, self.used = next(self.batches, None), 0
+
+
+def interleave(regions: Sequence[Iterator[Traffic]], pools: Sequence[int]) -> Iterator[Traffic]:
+    """The regions' requests by arrival; of two at the same time the earlier region's comes first.
+
+    Keys (prefixes, sessions) of different regions stay apart. Never more than one batch a region in memory.
+    """
+    streams = [_Stream(batches=batches, head=next(batches, None)) for batches in regions]
+    for stream in streams:
+        stream.advance()
+    made = 0
+    while any(stream.head is not None for stream in streams):
+        limit_s = min(stream.last_s() for stream in streams)
+        parts = [(place, stream.head, stream.take_until(limit_s)) for place, stream in enumerate(streams)]
+        columns = [
+            _columns(head, cut, place, len(streams), pools[place])
+            for place, head, cut in parts
+            if head is not None and cut.stop > cut.start
+        ]
+        joined = [np.concatenate(each) for each in zip(*columns, strict=True)]
+        order = np.argsort(joined[0], kind="stable")
+        arrival_s, inputs, outputs, key, shared, pool = (column[order] for column in joined)
+        yield batch(arrival_s, inputs, outputs, key=key, shared_tokens=shared, pool=pool, first_request=made)
+        made += len(arrival_s)
+        for stream in streams:
+            stream.advance()
+
+
+def _columns(traffic: Traffic, cut: slice, place: int, regions: int, pool: int) -> list[Array]:
+    count = cut.stop - cut.start
+    key = traffic.key[cut] if len(traffic.key) else np.full(count, NO_KEY)
+    shared = traffic.shared_tokens[cut] if len(traffic.shared_tokens) else np.zeros(count, np.int64)
+    return [
+        traffic.arrival_s[cut],
+        traffic.input_tokens[cut],
+        traffic.output_tokens[cut],
+        np.where(key == NO_KEY, NO_KEY, key * regions + place),
+        shared,
+        np.full(count, pool),
+    ]

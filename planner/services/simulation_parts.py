@@ -1,0 +1,297 @@
+"""A simulation cut into parts that don't interact, and one such part served: in any worker, with the same outcome.
+
+Regions that send each other nothing are parts. So are, in a long run, replicas behind a round-robin gateway: each gets
+the requests whose turn is its own, whatever happens to the others. The cut follows from the question alone, never
+from the number of workers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from catalog.selectors import catalog_snapshot
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.simulate.layout import Traffic
+from planner.engine.simulate.planned_fleet import PlannedFleet
+from planner.engine.simulate.planned_replica import Lengths
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic import batch, in_batches
+from planner.engine.simulate.warm_up import warm_up
+from planner.services.compiled_simulator import wait_until_compiled
+from planner.services.generated_traffic import GeneratedTraffic
+from planner.services.region_fleet import linked_fleet, linked_source
+from planner.services.run_kind import ReportProgress, Task
+from planner.services.served import RentedPool, Served, pack
+from planner.services.simulation import PlannedCluster, Told, TrafficSource, planned_cluster, serve
+from planner.services.simulation_job import Region, SimulationJob, read_simulation
+from planner.services.stored_traces import open_trace, stored_bytes, trace_refused
+from planner.services.trace_files import Trace, read_trace_stream
+from planner.services.trace_rows import TraceError
+
+BATCH_REQUESTS: Final = 1 << 14
+"""Simulated between two progress reports: well under a second even where a fleet is hard to simulate."""
+MOST_ROWS: Final = 50_000_000
+READ_SHARE: Final = 0.05
+"""Of a part's progress: compiling, reading and planning."""
+SHARD_REQUESTS: Final = 1_000_000
+"""A run is cut where each part has so many: making or reading the traffic is each part's own work."""
+MOST_SHARDS: Final = 8
+BYTES_A_ROW: Final = 16
+"""Of a trace, at least: how many requests a stored one may have."""
+LINKED: Final = "linked"
+
+Source = Callable[[Region], TrafficSource]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sites:
+    """The regions of a job with what each rents: one plan, an option a region."""
+
+    job: SimulationJob
+    clusters: tuple[PlannedCluster, ...]
+
+    @property
+    def first(self) -> PlannedCluster:
+        """The first region's, or the only one."""
+        return self.clusters[0]
+
+    def tasks(self, changes: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """The parts of one run, with ``changes`` to the scenario of every region."""
+        changes = dict(changes or {})
+        plan = {
+            "catalog": self.first.plan.catalog_version,
+            "options": [cluster.option.id for cluster in self.clusters],
+            "changes": changes,
+        }
+        if self.job.is_linked:
+            return [plan | {"part": LINKED}]
+        return [
+            plan | {"part": place} | ({} if shard is None else {"shard": list(shard)})
+            for place, (region, cluster) in enumerate(zip(self.job.regions, self.clusters, strict=True))
+            for shard in _shards(changed(region, changes), cluster)
+        ]
+
+
+def sites_of(job: SimulationJob) -> Sites:
+    """Plan the job's question, and choose each region's option."""
+    first = planned_cluster(job.question, job.scenario.option)
+    return Sites(job=job, clusters=tuple(first.with_option(region.scenario.option) for region in job.regions))
+
+
+def changed(region: Region, changes: Mapping[str, Any]) -> Region:
+    """The region with some settings of its scenario changed."""
+    return replace(region, scenario=replace(region.scenario, **changes)) if changes else region
+
+
+def serve_part(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
+    """One part of a job whose parameters hold a simulation's."""
+    members = ("question", "scenario", "traffic", "trace", "regions")
+    job = read_simulation({name: value for name, value in params.items() if name in members})
+    return pack(serve_task(job, task, report))
+
+
+def serve_task(job: SimulationJob, task: Task, report: ReportProgress) -> Served:
+    """One of the tasks of ``Sites.tasks``."""
+    wait_until_compiled(report)
+    report(0.0, "Loading the simulator")
+    warm_up()
+    plan = _plan(json.dumps(job.question, sort_keys=True), task["catalog"], tuple(task["options"]))
+    clusters = [plan.with_option(option) for option in task["options"]]
+    regions = [changed(region, task["changes"]) for region in job.regions]
+    if task["part"] == LINKED:
+        return _serve_linked(regions, clusters, report)
+    place = task["part"]
+    return _serve_region(place, regions[place], clusters[place], task.get("shard"), report)
+
+
+def _serve_region(
+    place: int, region: Region, cluster: PlannedCluster, shard: Sequence[int] | None, report: ReportProgress
+) -> Served:
+    source = _source(region, report)
+    end_s = _last_s(region, source)
+    planned = cluster.fleet(source, region.scenario)
+    if shard is not None:
+        source = _turns(source, shard[0], shard[1], planned.replicas)
+        planned = _cut(planned, shard[0], shard[1])
+    served = serve(planned, _Sliced(source), region.scenario, told=_told(report, end_s))
+    pools = tuple(replace(pool, region=place) for pool in served.pools)
+    return replace(served, pools=pools, notes=_named(region, served.notes))
+
+
+def _serve_linked(regions: Sequence[Region], clusters: Sequence[PlannedCluster], report: ReportProgress) -> Served:
+    """Regions that take each other's requests, all in one run."""
+    sources = [_source(region, report) for region in regions]
+    planned = [
+        cluster.fleet(source, region.scenario)
+        for cluster, source, region in zip(clusters, sources, regions, strict=True)
+    ]
+    source, fleet = linked_source(regions, sources, planned), linked_fleet(regions, planned)
+    end_s = max(_last_s(region, each) for region, each in zip(regions, sources, strict=True))
+    served = serve(fleet, _Sliced(source), regions[0].scenario, told=_told(report, end_s))
+    pools = tuple(
+        RentedPool(region=place, nodes_per_unit=each.nodes_per_unit)
+        for place, each in enumerate(planned)
+        for _pool in each.fleet.pools
+    )
+    return replace(served, pools=pools)
+
+
+def _named(region: Region, notes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{region.name}: {note}" for note in notes) if region.name else tuple(notes)
+
+
+@lru_cache(maxsize=2)
+def _plan(question: str, catalog_version: str, options: tuple[str, ...]) -> PlannedCluster:
+    """The plan behind a job, once for all of its parts that this process does."""
+    if catalog_snapshot().version != catalog_version:
+        message = "The catalog has changed while this ran."
+        fault = FieldError(field="question", value=None, message=message, allowed="start it again", code="catalog")
+        raise InvalidQuestion([fault])
+    return planned_cluster(json.loads(question), options[0])
+
+
+def _shards(region: Region, cluster: PlannedCluster) -> list[tuple[int, int] | None]:
+    """First and last replica of each part of a region; one part for all where they depend on each other."""
+    settings = region.scenario
+    replicas = settings.replicas or cluster.option.layout.replicas
+    whole: list[tuple[int, int] | None] = [None]
+    if not _independent(settings):
+        return whole
+    layout = cluster.option.layout
+    gpus = layout.pipeline * max(layout.tensor, layout.expert)
+    # Replicas that share a node stay together, for it is billed as one.
+    node = max(1, int(cluster.option.cluster.gpus_per_node // gpus))
+    nodes = math.ceil(replicas / node)
+    count = min(MOST_SHARDS, nodes, int(_requests(region) // SHARD_REQUESTS))
+    if count < 2:
+        return whole
+    edges = [min(round(place * nodes / count) * node, replicas) for place in range(count + 1)]
+    return list(pairwise(edges))
+
+
+def _independent(settings: SimulationQuestion) -> bool:
+    """Whether what one replica is sent says nothing about what another one is sent."""
+    steady = settings.autoscaler == "none" and settings.upgrade_at_s is None
+    unbroken = settings.node_failure_hours is None and settings.spot_interruptions_per_hour is None
+    apart = not settings.prefill_replicas and not settings.draft_tokens and settings.max_outstanding is None
+    return settings.policy == "round_robin" and steady and unbroken and apart
+
+
+def _requests(region: Region) -> float:
+    """How many there are, as far as it can be known without reading them."""
+    if region.traffic is not None:
+        return region.traffic.requests_per_second * region.traffic.duration_s
+    return stored_bytes(region.trace or "") / BYTES_A_ROW
+
+
+def _cut(planned: PlannedFleet, first: int, stop: int) -> PlannedFleet:
+    (pool,) = planned.fleet.pools
+    cut = replace(pool, replicas=stop - first, max_replicas=None)
+    return replace(planned, fleet=replace(planned.fleet, pools=[cut]))
+
+
+def _told(report: ReportProgress, end_s: float) -> Told:
+    def told(requests: int, now_s: float) -> None:
+        share = READ_SHARE + (1.0 - READ_SHARE) * min(now_s / end_s, 1.0)
+        report(share, f"{requests:,} requests, {now_s / 3600:.2f} h simulated")
+
+    return told
+
+
+def _last_s(region: Region, source: TrafficSource) -> float:
+    """When the last request arrives, or may: then all is done but the last answers."""
+    if isinstance(source, Trace):
+        return max(float(source.columns.arrival_s[-1]), 1e-9)
+    return region.traffic.duration_s if region.traffic is not None else 1e-9
+
+
+def _source(region: Region, report: ReportProgress) -> TrafficSource:
+    if region.traffic is not None:
+        return GeneratedTraffic(question=region.traffic)
+    return _read_trace(region.trace or "", report)
+
+
+def _read_trace(name: str, report: ReportProgress) -> Trace:
+    def told(rows: int) -> None:
+        report(0.0, f"Reading the trace: {rows:,} rows")
+        if rows > MOST_ROWS:
+            raise TraceError("Too many rows.", row=rows, allowed=f"up to {MOST_ROWS:,} requests")
+
+    with open_trace(name) as stream:
+        try:
+            return read_trace_stream(stream, told=told)  # type: ignore[arg-type]
+        except TraceError as error:
+            raise trace_refused(error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Sliced:
+    """A source in small batches, so that progress is told and a cancellation heard between them."""
+
+    source: TrafficSource
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+    def batches(self) -> Iterator[Traffic]:
+        for each in self.source.batches():
+            yield from in_batches(each, BATCH_REQUESTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The requests that a round-robin gateway sends to the replicas ``first`` to ``stop - 1`` of ``replicas``.
+
+    Their replicas are made for the mean lengths of all requests, as they would be beside the others.
+    """
+
+    source: TrafficSource
+    first: int
+    stop: int
+    replicas: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+    def batches(self) -> Iterator[Traffic]:
+        made = 0
+        for each in self.source.batches():
+            turn = (each.first_request + np.arange(len(each.arrival_s))) % self.replicas
+            own = (turn >= self.first) & (turn < self.stop)
+            yield batch(
+                each.arrival_s[own],
+                each.input_tokens[own],
+                each.output_tokens[own],
+                key=each.key[own] if len(each.key) else None,
+                shared_tokens=each.shared_tokens[own] if len(each.shared_tokens) else None,
+                first_request=made,
+            )
+            made += int(own.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _MadeFor:
+    """Some requests of a trace, for replicas that are made for the mean lengths of all of them."""
+
+    source: Trace
+    lengths: Lengths
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+
+def _turns(source: TrafficSource, first: int, stop: int, replicas: int) -> TrafficSource:
+    """The requests whose turn is one of the replicas ``first`` to ``stop - 1``."""
+    if not isinstance(source, Trace):
+        return _Turns(source, first, stop, replicas)
+    turn = np.arange(len(source)) % replicas
+    own = np.flatnonzero((turn >= first) & (turn < stop))
+    return _MadeFor(replace(source, columns=source.columns.take(own)), source.lengths)
