@@ -8,6 +8,7 @@ from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
+from planner.services.capacity_question import CapacityQuestion
 from planner.services.plan_sweep import HIGHEST_FACTOR, LOWEST_FACTOR, MOST_POINTS
 from planner.services.simulation_job import LONGEST_NAME, MOST_REGIONS
 
@@ -62,10 +63,11 @@ ERROR_COMPONENTS: dict[str, Schema] = {
 _FACTOR: Schema = {"type": "number", "minimum": LOWEST_FACTOR, "maximum": HIGHEST_FACTOR, "x-unit": "x asked load"}
 RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
     "RunRequest": {
-        "oneOf": [ref("PlanSweepRequest"), ref("SimulationRunRequest")],
+        "oneOf": [ref("PlanSweepRequest"), ref("SimulationRunRequest"), ref("CapacityRunRequest")],
         "discriminator": {
             "propertyName": "kind",
             "mapping": {
+                "capacity_search": ref("CapacityRunRequest")["$ref"],
                 "plan_sweep": ref("PlanSweepRequest")["$ref"],
                 "simulation": ref("SimulationRunRequest")["$ref"],
             },
@@ -77,6 +79,27 @@ RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
         "required": ["kind", "params"],
         "additionalProperties": False,
         "properties": {"kind": {"type": "string", "enum": ["simulation"]}, "params": ref("SimulationRequest")},
+    },
+    "CapacityRunRequest": {
+        "type": "object",
+        "description": "The smallest fleet that holds the limits for a traffic.",
+        "required": ["kind", "params"],
+        "additionalProperties": False,
+        "properties": {"kind": {"type": "string", "enum": ["capacity_search"]}, "params": ref("CapacityRequest")},
+    },
+    "CapacityRequest": {
+        "type": "object",
+        "description": "Which cluster is to hold the question's `ttft_ms`, `tpot_ms` or both, at its `slo_percentile`, "
+        "for which traffic; `traffic` and `trace` exclude each other.",
+        "required": ["question"],
+        "additionalProperties": False,
+        "properties": {
+            "question": ref(InferenceQuestion),
+            "scenario": ref(SimulationQuestion),
+            "traffic": ref(TrafficQuestion),
+            "trace": TRACE,
+            "search": ref(CapacityQuestion),
+        },
     },
     "SimulationRequest": {
         "type": "object",

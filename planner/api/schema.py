@@ -22,6 +22,7 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services import organization_inputs, price_book_inputs, scenario_inputs
+from planner.services.capacity_question import CapacityQuestion
 from planner.services.quote_terms import QuoteTerms
 
 _QUESTION_OF = {InferencePlan: InferenceQuestion, TrainingPlan: TrainingQuestion}
@@ -71,7 +72,7 @@ def add_components(result: Schema, **_: Any) -> Schema:
     """A drf-spectacular hook: puts the components that the views refer to into the document."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(ERROR_COMPONENTS | RUN_REQUEST_COMPONENTS | PRESET_COMPONENTS)
-    for question in (InferenceQuestion, TrainingQuestion, SimulationQuestion, TrafficQuestion):
+    for question in (InferenceQuestion, TrainingQuestion, SimulationQuestion, TrafficQuestion, CapacityQuestion):
         schemas[question.__name__] = question_schema(question)
     for body in BODIES:
         schemas[body.__name__] = question_schema(body)

@@ -24,12 +24,25 @@ from planner.services.json_input import read_object
 from planner.services.runs import create_run
 from planner.services.stored_traces import MAX_TRACE_BYTES, store_trace
 
-KIND = "simulation"
+SIMULATION = "simulation"
+CAPACITY_SEARCH = "capacity_search"
 CHUNK_BYTES = 2**16
 SIMULATION_EXAMPLE = {
     "question": {"model": "meta-llama/Llama-3.1-70B-Instruct", "requests_per_second": 10, "ttft_ms": 2000},
     "traffic": {"requests_per_second": 10, "hours": 24, "daily_peak": 2, "gap_cv": 1.5},
     "scenario": {"autoscaler": "hpa", "seed": 1},
+}
+
+CAPACITY_EXAMPLE = {
+    "question": {
+        "model": "meta-llama/Llama-3.1-70B-Instruct",
+        "requests_per_second": 10,
+        "ttft_ms": 2000,
+        "slo_percentile": "p99",
+    },
+    "traffic": {"requests_per_second": 10, "hours": 24, "daily_peak": 2},
+    "scenario": {"autoscaler": "hpa"},
+    "search": {"most_replicas": 64},
 }
 
 
@@ -56,13 +69,43 @@ class SimulationsView(ApiView):
         `question` is that of a plan, `scenario` says which option and how it runs. Traffic is generated (`traffic`) or
         an uploaded one (`trace`, an id that `POST /api/v1/traces/` gave).
         """
-        params = read_object(request.data if isinstance(request.data, bytes) else b"")
+        return _start(request, SIMULATION)
 
-        def start() -> UUID:
-            owner = request.user if request.user.is_authenticated else None
-            return create_run(kind=KIND, params=params, owner=owner, scope=prices_scope(request)).uuid
 
-        return start_once(request, KIND, params, start)
+class CapacitySearchesView(ApiView):
+    """Start searches for the smallest fleet."""
+
+    throttle_classes = [RunThrottle]
+
+    @extend_schema(
+        operation_id="start_capacity_search",
+        summary="Search the smallest fleet",
+        tags=["simulations"],
+        parameters=START_PARAMETERS,
+        request={"application/json": ref("CapacityRequest")},
+        responses={
+            202: answer(RunSerializer, "The job, waiting for a worker."),
+            **error_responses(400, 404, 413, 415, 422),
+        },
+        examples=[OpenApiExample("A day, with an autoscaler to set", value=CAPACITY_EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        """Find the cheapest fleet that holds the question's limits for this traffic, by simulating many at a time.
+
+        With an autoscaler in the `scenario`, its floor and target are searched too. The result is the best run's, with
+        all runs tried in `search`.
+        """
+        return _start(request, CAPACITY_SEARCH)
+
+
+def _start(request: Request, kind: str) -> Response:
+    params = read_object(request.data if isinstance(request.data, bytes) else b"")
+
+    def start() -> UUID:
+        owner = request.user if request.user.is_authenticated else None
+        return create_run(kind=kind, params=params, owner=owner, scope=prices_scope(request)).uuid
+
+    return start_once(request, kind, params, start)
 
 
 class TraceParser(BaseParser):

@@ -9,7 +9,7 @@ from planner.api.documents import DocsView, SchemaView
 from planner.api.plan_views import InferencePlanView, TrainingPlanView
 from planner.api.preset_views import PresetsView
 from planner.api.run_views import RunCancelView, RunsView, RunView
-from planner.api.simulation_views import SimulationsView, TracesView
+from planner.api.simulation_views import CapacitySearchesView, SimulationsView, TracesView
 
 app_name = "api"
 urlpatterns = [
@@ -25,6 +25,7 @@ urlpatterns = [
     path("v1/catalog/models/", catalog_views.ModelsView.as_view(), name="models"),
     path("v1/catalog/token-prices/", catalog_views.TokenPricesView.as_view(), name="token-prices"),
     path("v1/simulations/", SimulationsView.as_view(), name="simulations"),
+    path("v1/capacity-searches/", CapacitySearchesView.as_view(), name="capacity-searches"),
     path("v1/traces/", TracesView.as_view(), name="traces"),
     path("v1/runs/", RunsView.as_view(), name="runs"),
     path("v1/runs/<uuid:run_id>/", RunView.as_view(), name="run"),

@@ -5,7 +5,7 @@ Checking needs no simulator, so that any process may start the job; running it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -70,19 +70,21 @@ def check_simulation(params: Mapping[str, Any]) -> None:
     read_simulation(params)
 
 
-def read_simulation(params: Mapping[str, Any], members: Sequence[str] = MEMBERS) -> SimulationJob:
+def read_simulation(
+    params: Mapping[str, Any], members: Sequence[str] = MEMBERS, *, has: Callable[[str], bool] = has_trace
+) -> SimulationJob:
     """Parameters: ``question`` (as for a plan), ``scenario``, and either ``traffic``, ``trace``, or ``regions``.
 
     Each of the regions has a name, and may have a scenario and traffic that add to the common ones, or a trace.
     Raises ``InvalidQuestion`` with every fault, named ``question.FIELD``, ``scenario.FIELD``, ``traffic.FIELD``,
-    ``regions.PLACE.FIELD``.
+    ``regions.PLACE.FIELD``. ``has`` says which traces there are.
     """
     faults = _unknown(params, members)
     faults += _question_faults(params.get("question"))
     if "regions" in params:
-        regions = _read_regions(params, faults)
+        regions = _read_regions(params, faults, has)
     else:
-        only = _read_region(params, faults, name="")
+        only = _read_region(params, faults, has, name="")
         regions = () if only is None else (only,)
     if faults or not regions:
         raise InvalidQuestion(faults)
@@ -103,7 +105,9 @@ def _unknown(raw: Mapping[str, Any], known: Sequence[str]) -> list[FieldError]:
     ]
 
 
-def _read_regions(params: Mapping[str, Any], faults: list[FieldError]) -> tuple[Region, ...]:
+def _read_regions(
+    params: Mapping[str, Any], faults: list[FieldError], has: Callable[[str], bool]
+) -> tuple[Region, ...]:
     raw = params["regions"]
     if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_REGIONS or not all(isinstance(r, Mapping) for r in raw):
         allowed = f"a list of 1 to {MOST_REGIONS} objects"
@@ -118,7 +122,7 @@ def _read_regions(params: Mapping[str, Any], faults: list[FieldError]) -> tuple[
         own: list[FieldError] = _unknown(region, REGION_MEMBERS)
         own += _name_faults(region.get("name"), names[:place])
         joined = _with_common(region, params, place)
-        read = _read_region(joined, own, name=names[place], fallback=_fallback(region, names, own), raw=region)
+        read = _read_region(joined, own, has, name=names[place], fallback=_fallback(region, names, own), raw=region)
         faults += [_inside(f"regions.{place}", fault) for fault in own]
         if read is not None:
             regions.append(read)
@@ -166,22 +170,23 @@ def _fallback(region: Mapping[str, Any], names: Sequence[str], faults: list[Fiel
 def _read_region(
     parts: Mapping[str, Any],
     faults: list[FieldError],
+    has: Callable[[str], bool],
     *,
     name: str,
     fallback: tuple[int, ...] = (),
     raw: Mapping[str, Any] | None = None,
 ) -> Region | None:
-    scenario = _read_part("scenario", SimulationQuestion, parts.get("scenario", {}), faults)
+    scenario = read_part("scenario", SimulationQuestion, parts.get("scenario", {}), faults)
     trace, traffic = parts.get("trace"), None
     if trace is None:
-        traffic = _read_part("traffic", TrafficQuestion, parts.get("traffic", {}), faults)
+        traffic = read_part("traffic", TrafficQuestion, parts.get("traffic", {}), faults)
         if traffic is not None:
             faults += _too_many(traffic)
     elif "traffic" in parts:
         faults.append(
             FieldError(field="traffic", value=None, message="Given beside a trace.", allowed="one of traffic and trace")
         )
-    elif not isinstance(trace, str) or not has_trace(trace):
+    elif not isinstance(trace, str) or not has(trace):
         faults.append(
             FieldError(field="trace", value=trace, message="No such trace.", allowed="the id of an uploaded trace")
         )
@@ -224,8 +229,8 @@ def _question_faults(question: object) -> list[FieldError]:
     return []
 
 
-def _read_part(name: str, input_type: type[Fields], raw: object, faults: list[FieldError]) -> Fields | None:
-    """One part of the parameters as values; what is wrong is added to ``faults``."""
+def read_part(name: str, input_type: type[Fields], raw: object, faults: list[FieldError]) -> Fields | None:
+    """One part of a job's parameters as values; what is wrong is added to ``faults``, None where it can't be read."""
     if not isinstance(raw, Mapping):
         faults.append(FieldError(field=name, value=raw, message="Not a JSON object.", allowed="a JSON object"))
         return None

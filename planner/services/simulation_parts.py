@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from planner.services.region_fleet import linked_fleet, linked_source
 from planner.services.run_kind import ReportProgress, Task
 from planner.services.served import RentedPool, Served, pack
 from planner.services.simulation import PlannedCluster, Told, TrafficSource, planned_cluster, serve
-from planner.services.simulation_job import Region, SimulationJob, read_simulation
+from planner.services.simulation_job import MEMBERS, Region, SimulationJob, read_simulation
 from planner.services.stored_traces import open_trace, stored_bytes, trace_refused
 from planner.services.trace_files import Trace, read_trace_stream
 from planner.services.trace_rows import TraceError
@@ -93,13 +93,14 @@ def changed(region: Region, changes: Mapping[str, Any]) -> Region:
 
 def serve_part(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
     """One part of a job whose parameters hold a simulation's."""
-    members = ("question", "scenario", "traffic", "trace", "regions")
-    job = read_simulation({name: value for name, value in params.items() if name in members})
+    job = read_simulation({name: value for name, value in params.items() if name in MEMBERS})
     return pack(serve_task(job, task, report))
 
 
-def serve_task(job: SimulationJob, task: Task, report: ReportProgress) -> Served:
-    """One of the tasks of ``Sites.tasks``."""
+def serve_task(
+    job: SimulationJob, task: Task, report: ReportProgress, *, opened: Callable[[str], IO[bytes]] = open_trace
+) -> Served:
+    """One of the tasks of ``Sites.tasks``; ``opened`` opens a trace by its name."""
     wait_until_compiled(report)
     report(0.0, "Loading the simulator")
     warm_up()
@@ -107,15 +108,20 @@ def serve_task(job: SimulationJob, task: Task, report: ReportProgress) -> Served
     clusters = [plan.with_option(option) for option in task["options"]]
     regions = [changed(region, task["changes"]) for region in job.regions]
     if task["part"] == LINKED:
-        return _serve_linked(regions, clusters, report)
+        return _serve_linked(regions, clusters, [_source(region, report, opened) for region in regions], report)
     place = task["part"]
-    return _serve_region(place, regions[place], clusters[place], task.get("shard"), report)
+    source = _source(regions[place], report, opened)
+    return _serve_region(place, regions[place], clusters[place], source, task.get("shard"), report)
 
 
 def _serve_region(
-    place: int, region: Region, cluster: PlannedCluster, shard: Sequence[int] | None, report: ReportProgress
+    place: int,
+    region: Region,
+    cluster: PlannedCluster,
+    source: TrafficSource,
+    shard: Sequence[int] | None,
+    report: ReportProgress,
 ) -> Served:
-    source = _source(region, report)
     end_s = _last_s(region, source)
     planned = cluster.fleet(source, region.scenario)
     if shard is not None:
@@ -126,9 +132,13 @@ def _serve_region(
     return replace(served, pools=pools, notes=_named(region, served.notes))
 
 
-def _serve_linked(regions: Sequence[Region], clusters: Sequence[PlannedCluster], report: ReportProgress) -> Served:
+def _serve_linked(
+    regions: Sequence[Region],
+    clusters: Sequence[PlannedCluster],
+    sources: Sequence[TrafficSource],
+    report: ReportProgress,
+) -> Served:
     """Regions that take each other's requests, all in one run."""
-    sources = [_source(region, report) for region in regions]
     planned = [
         cluster.fleet(source, region.scenario)
         for cluster, source, region in zip(clusters, sources, regions, strict=True)
@@ -213,19 +223,19 @@ def _last_s(region: Region, source: TrafficSource) -> float:
     return region.traffic.duration_s if region.traffic is not None else 1e-9
 
 
-def _source(region: Region, report: ReportProgress) -> TrafficSource:
+def _source(region: Region, report: ReportProgress, opened: Callable[[str], IO[bytes]]) -> TrafficSource:
     if region.traffic is not None:
         return GeneratedTraffic(question=region.traffic)
-    return _read_trace(region.trace or "", report)
+    return _read_trace(region.trace or "", report, opened)
 
 
-def _read_trace(name: str, report: ReportProgress) -> Trace:
+def _read_trace(name: str, report: ReportProgress, opened: Callable[[str], IO[bytes]]) -> Trace:
     def told(rows: int) -> None:
         report(0.0, f"Reading the trace: {rows:,} rows")
         if rows > MOST_ROWS:
             raise TraceError("Too many rows.", row=rows, allowed=f"up to {MOST_ROWS:,} requests")
 
-    with open_trace(name) as stream:
+    with opened(name) as stream:
         try:
             return read_trace_stream(stream, told=told)  # type: ignore[arg-type]
         except TraceError as error:

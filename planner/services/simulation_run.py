@@ -24,16 +24,18 @@ def run_simulation(params: Mapping[str, Any], report: ReportProgress, spread: Sp
     tasks = sites.tasks()
     parts = [serve_task(job, tasks[0], report)] if len(tasks) == 1 else [unpack(part) for part in spread(tasks, report)]
     document = run_document(sites, tasks, parts)
+    document = {name: value for name, value in document.items() if name not in TIMED}
     result: dict[str, Any] = plain(document | {"traffic": job.regions[0].traffic, "trace": job.regions[0].trace})
     return result
 
 
-def run_document(sites: Sites, tasks: Sequence[Task], parts: Sequence[Served]) -> dict[str, Any]:
+def run_document(
+    sites: Sites, tasks: Sequence[Task], parts: Sequence[Served], *, wall_s: float = 0.0
+) -> dict[str, Any]:
     """What a run says, of all its parts; with several regions also of each."""
     options = [cluster.option for cluster in sites.clusters]
     served = together(parts)
-    document = describe(served, sites.first, options, sites.job.scenario, wall_s=0.0)
-    document = {name: value for name, value in document.items() if name not in TIMED}
+    document = describe(served, sites.first, options, sites.job.scenario, wall_s=wall_s)
     if sites.job.regions[0].name:
         document["regions"] = _regions(sites, tasks, parts)
     return document

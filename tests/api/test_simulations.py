@@ -11,7 +11,7 @@ import pytest
 from celery import current_app
 from django.test import Client
 
-from planner.api.simulation_views import SIMULATION_EXAMPLE
+from planner.api.simulation_views import CAPACITY_EXAMPLE, SIMULATION_EXAMPLE
 from planner.models import Run
 from planner.services.stored_traces import MAX_TRACE_BYTES
 from tests.api.documented import faults
@@ -44,6 +44,27 @@ def test_the_example_starts_a_job_at_its_own_address(client: Client, catalog: ob
     polled = client.get(response.headers["Location"]).json()
     assert (polled["status"], polled["progress"]) == ("queued", 0.0)
     assert client.post(f"{response.headers['Location']}cancel/").json()["status"] == "cancelled"
+
+
+def test_a_capacity_search_starts_at_its_own_address(client: Client, catalog: object) -> None:
+    assert faults("CapacityRequest", CAPACITY_EXAMPLE) == []
+    response = client.post("/api/v1/capacity-searches/", json.dumps(CAPACITY_EXAMPLE), content_type="application/json")
+    assert response.status_code == 202
+    run = Run.objects.get()
+    assert response.headers["Location"] == f"/api/v1/runs/{run.uuid}/"
+    assert (run.kind, run.params) == ("capacity_search", CAPACITY_EXAMPLE)
+    refused = client.post(
+        "/api/v1/capacity-searches/", json.dumps({"question": QUESTION}), content_type="application/json"
+    )
+    assert [error["attr"] for error in refused.json()["errors"]] == ["question.ttft_ms"]
+
+
+def test_regions_are_documented_and_started(client: Client, catalog: object) -> None:
+    body = {"question": QUESTION, "regions": [{"name": "a", "fallback": ["b"]}, {"name": "b", "round_trip_ms": 9}]}
+    assert faults("SimulationRequest", body) == []
+    assert start(client, body).status_code == 202
+    response = start(client, {"question": QUESTION, "regions": [{"name": "a", "trace": "x"}]})
+    assert [error["attr"] for error in response.json()["errors"]] == ["regions.0.trace"]
 
 
 def test_the_same_key_starts_one(client: Client, catalog: object) -> None:

@@ -147,6 +147,25 @@ def test_a_smallest_fleet_needs_limits(files: Files) -> None:
     assert refused(*files(plan={**QUESTION, "ttft_ms": 1}), "--smallest")["attr"] in ("ttft_ms", "plan")
 
 
+def test_a_scenario_of_several_regions_with_a_fallback(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "east.csv").write_text("arrival_s,input_tokens,output_tokens\n0,10,5\n1,20,5\n", encoding="utf-8")
+    west = {"name": "west", "scenario": {"max_outstanding": 1}, "fallback": ["east"], "round_trip_ms": 40}
+    regions = [west, {"name": "east", "trace": "east.csv"}]
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps({"replicas": 1, "regions": regions}), encoding="utf-8")
+    (tmp_path / "generate.json").write_text(json.dumps({"requests_per_second": 4, "hours": 0.05}), encoding="utf-8")
+    generate = ("--generate", str(tmp_path / "generate.json"))
+    run(*files()[1:5], *generate, "--scenario", str(path))
+    result = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert [region["name"] for region in result["regions"]] == ["west", "east"]
+    assert result["completed"] == result["requests"] > 500
+    assert result["replicas"] == 2
+    assert refused(*files(), "--scenario", str(path))["attr"] == "trace"
+    assert refused(*files()[1:], "--scenario", str(path))["attr"] == "requests"
+    (tmp_path / "east.csv").unlink()
+    assert refused(*files()[1:5], *generate, "--scenario", str(path))["attr"] == "regions.1.trace"
+
+
 def test_failures_are_reported(files: Files, tmp_path: Path) -> None:
     traffic = {"requests_per_second": 2, "hours": 3}
     settings = {"replicas": 3, "node_failure_hours": 0.5, "repair_s": 600, "max_retries": 100}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
@@ -17,12 +18,17 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.error_envelope import envelope
-from planner.services.fleet_search import smallest_fleet
 from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.json_input import MAX_BODY_BYTES, read_object, read_question
 from planner.services.plan_json import encode, plain
 from planner.services.request_times import RequestTimes
+from planner.services.run_kind import Task
+from planner.services.served import Served
 from planner.services.simulation import PlannedCluster, planned_cluster
+from planner.services.simulation_job import SimulationJob, read_simulation
+from planner.services.simulation_parts import serve_task, sites_of
+from planner.services.simulation_run import run_document
+from planner.services.smallest_fleet import smallest_fleet
 from planner.services.trace_files import Trace, read_trace
 from planner.services.trace_rows import TraceError
 
@@ -51,8 +57,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, trace: str | None, plan: str, out: str, requests: str | None, **options: Any) -> None:
         """Exit 0 and a summary line; 2 and the error envelope on standard error for bad input."""
         try:
-            source = _source(trace, options["generate"])
             question = _question(_read(plan, "plan"))
+            regions = _regions(options)
+            if regions is not None:
+                document = _simulate_regions(question, regions, trace, requests, options)
+                _write(Path(out), encode(plain(document), indent=1) + "\n", "out")
+                self._sum_up(document)
+                return
+            source = _source(trace, options["generate"])
             settings = _settings(options)
             cluster = planned_cluster(question, settings.option)
             serve = smallest_fleet if options["smallest"] else PlannedCluster.run
@@ -64,6 +76,9 @@ class Command(BaseCommand):
         except InvalidQuestion as invalid:
             self.stderr.write(encode(envelope(invalid.errors), indent=2), self.style.NOTICE)
             sys.exit(EXIT_BAD_INPUT)
+        self._sum_up(document)
+
+    def _sum_up(self, document: Mapping[str, Any]) -> None:
         self.stdout.write(
             "{requests:,} requests, {duration_s:,.0f} s simulated in {wall_s:.3f} s: "
             "{simulated_requests_per_wall_s:,.0f} simulated requests a wall second.".format(**document)
@@ -85,6 +100,46 @@ def _settings(options: Mapping[str, Any]) -> SimulationQuestion:
         given = read_question(SimulationQuestion, _read(options["scenario"], "scenario"))
     given |= {name: options[name] for name in ("option", "replicas", "seed") if options[name] is not None}
     return parse_question(SimulationQuestion, given)
+
+
+def _regions(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The scenario where it has several regions."""
+    if not options["scenario"]:
+        return None
+    scenario = read_object(_read(options["scenario"], "scenario"))
+    return scenario if "regions" in scenario else None
+
+
+def _simulate_regions(
+    question: Mapping[str, Any],
+    scenario: Mapping[str, Any],
+    trace: str | None,
+    requests: str | None,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Several regions: each its scenario and its traffic or trace, a file beside the scenario's."""
+    for name, given in (("trace", trace), ("requests", requests), ("smallest", options["smallest"] or None)):
+        if given is not None:
+            allowed = "in each region" if name == "trace" else "a scenario without regions"
+            raise InvalidQuestion(
+                [FieldError(field=name, value=given, message="Given beside regions.", allowed=allowed)]
+            )
+    folder = Path(options["scenario"]).parent
+    common = {name: value for name, value in scenario.items() if name != "regions"}
+    common |= {name: options[name] for name in ("option", "replicas", "seed") if options[name] is not None}
+    params: dict[str, Any] = {"question": question, "scenario": common, "regions": scenario["regions"]}
+    if options["generate"]:
+        params["traffic"] = read_object(_read(options["generate"], "generate"))
+    start_s = time.perf_counter()
+    job = read_simulation(params, has=lambda name: (folder / name).is_file())
+    sites = sites_of(job)
+    tasks = sites.tasks()
+    parts = [_serve(job, task, folder) for task in tasks]
+    return run_document(sites, tasks, parts, wall_s=time.perf_counter() - start_s)
+
+
+def _serve(job: SimulationJob, task: Task, folder: Path) -> Served:
+    return serve_task(job, task, lambda share, message: None, opened=lambda name: (folder / name).open("rb"))
 
 
 def _source(trace: str | None, generate: str | None) -> Trace | GeneratedTraffic:

@@ -1,0 +1,57 @@
+"""The job ``capacity_search``: the smallest fleet, and autoscaler setting, that hold the limits for a traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.workload import InferenceQuestion, parse_question
+from planner.services.capacity_question import CapacityQuestion
+from planner.services.fleet_limits import no_limits
+from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
+from planner.services.simulation_job import SimulationJob, read_part, read_simulation
+
+MEMBERS: Final = ("question", "scenario", "traffic", "trace", "search")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityJob:
+    """The job's parameters, checked."""
+
+    simulation: SimulationJob
+    search: CapacityQuestion
+
+
+def check_capacity(params: Mapping[str, Any]) -> None:
+    """Raise ``InvalidQuestion`` for parameters that a worker would refuse before simulating."""
+    read_capacity(params)
+
+
+def read_capacity(params: Mapping[str, Any]) -> CapacityJob:
+    """Parameters of a simulation without regions, and ``search``; the question must have a limit.
+
+    Raises ``InvalidQuestion`` with every fault.
+    """
+    faults: list[FieldError] = []
+    search = read_part("search", CapacityQuestion, params.get("search", {}), faults)
+    simulation = None
+    try:
+        simulation = read_simulation(params, MEMBERS)
+    except InvalidQuestion as invalid:
+        faults += invalid.errors
+    if simulation is not None:
+        question = parse_question(InferenceQuestion, simulation.question)
+        if question.ttft_ms is None and question.tpot_ms is None:
+            faults.append(replace(no_limits(), field="question.ttft_ms"))
+    if faults or simulation is None or search is None:
+        raise InvalidQuestion(faults)
+    return CapacityJob(simulation=simulation, search=search)
+
+
+CAPACITY_SEARCH = SpreadKind(
+    check=check_capacity,
+    execute=in_worker("planner.services.capacity_run.run_capacity_search"),
+    execute_part=part_in_worker("planner.services.simulation_parts.serve_part"),
+)

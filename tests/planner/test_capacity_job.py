@@ -1,0 +1,129 @@
+"""The job ``capacity_search``: what it refuses, what it finds, that it finds the same in any number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from planner.engine.errors import InvalidQuestion
+from planner.services.capacity_job import read_capacity
+from planner.services.capacity_run import run_capacity_search
+from planner.services.fleet_search import scaling_changes
+from planner.services.run_kind import ReportProgress, Spread, Task, in_turn
+from planner.services.simulation_parts import serve_part
+
+QUESTION = {
+    "model": "Llama 3.1 8B",
+    "requests_per_second": 60,
+    "accelerators": ["h100-sxm"],
+    "ttft_ms": 800,
+    "tpot_ms": 40,
+    "slo_percentile": "p95",
+}
+TRAFFIC = {"requests_per_second": 40, "hours": 0.05, "input_median": 600, "output_median": 150}
+PARAMS = {"question": QUESTION, "traffic": TRAFFIC}
+
+pytestmark = pytest.mark.usefixtures("catalog")
+
+
+def search(params: Mapping[str, Any], told: list[float] | None = None) -> dict[str, Any]:
+    def report(share: float, message: str) -> None:
+        if told is not None:
+            told.append(share)
+
+    return run_capacity_search(params, report, in_turn(serve_part, params))
+
+
+def by_size(result: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    return {point["replicas"]: point for point in result["search"]["tried"] if not point["autoscaled"]}
+
+
+def test_finds_the_smallest_that_holds_and_shows_what_was_tried() -> None:
+    told: list[float] = []
+    result = search(PARAMS, told)
+    found = result["search"]
+    tried = by_size(result)
+    assert tried[found["replicas"]]["met"] is True
+    assert tried[found["replicas"] - 1]["met"] is False
+    assert (result["replicas"], result["settings"]["replicas"]) == (found["replicas"], found["replicas"])
+    assert result["ttft_ms"]["p95"] == tried[found["replicas"]]["ttft_ms"] <= 800
+    assert found["limits_ms"] == {"ttft": 800.0, "tpot": 40.0}
+    assert found["tried"][found["chosen"]]["replicas"] == found["replicas"]
+    costs = [float(point["cost_usd"]) for point in found["tried"]]
+    assert costs == sorted(costs)
+    shares = [tried[size]["goodput_share"] for size in sorted(tried)]
+    assert shares == sorted(shares)
+    assert told == sorted(told)
+    assert told[-1] <= 1
+    assert search(PARAMS) == result
+
+
+def test_the_order_in_which_runs_end_changes_nothing() -> None:
+    def backwards(tasks: Sequence[Task], report: ReportProgress) -> list[bytes]:
+        return in_turn(serve_part, PARAMS)(tasks[::-1], report)[::-1]
+
+    spread: Spread = backwards
+    assert run_capacity_search(PARAMS, lambda share, message: None, spread) == search(PARAMS)
+
+
+def test_a_narrow_search_finds_the_same_size() -> None:
+    assert search(PARAMS | {"search": {"parallel": 1}})["search"]["replicas"] == search(PARAMS)["search"]["replicas"]
+
+
+def test_an_autoscaler_is_tried_around_the_size_found() -> None:
+    traffic = TRAFFIC | {"hours": 3, "requests_per_second": 12, "daily_peak": 3, "peak_hour": 2}
+    scenario = {"autoscaler": "hpa", "provision_s": 30, "scaling_metric": "concurrency"}
+    result = search({"question": QUESTION, "traffic": traffic, "scenario": scenario})
+    found = result["search"]
+    scaled = [point for point in found["tried"] if point["autoscaled"]]
+    floors = {point["min_replicas"] for point in scaled}
+    assert len(scaled) == 4 * len(floors) >= 4
+    assert all(point["max_replicas"] >= found["replicas"] for point in scaled)
+    met = [point for point in found["tried"] if point["met"]]
+    chosen = found["tried"][found["chosen"]]
+    assert chosen["cost_usd"] == min((point["cost_usd"] for point in met), key=float)
+    assert result["cost_usd"] == chosen["cost_usd"]
+    if chosen["autoscaled"]:
+        assert result["settings"]["scaling_target"] == chosen["scaling_target"]
+        assert result["settings"]["autoscaler"] == "hpa"
+
+
+def test_limits_that_nothing_holds_show_what_came_closest() -> None:
+    question = QUESTION | {"ttft_ms": 25, "slo_percentile": "p99"}
+    params = {"question": question, "traffic": TRAFFIC, "scenario": {"option": ""}, "search": {"most_replicas": 8}}
+    result = search(params | {"question": question | {"requests_per_second": 1}})
+    assert result["search"]["replicas"] is None
+    assert not any(point["met"] for point in result["search"]["tried"])
+    best = max(point["goodput_share"] for point in result["search"]["tried"])
+    assert result["search"]["tried"][result["search"]["chosen"]]["goodput_share"] == best
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"question": {**QUESTION, "ttft_ms": None, "tpot_ms": None}}, ["question.ttft_ms"]),
+        ({"search": {"parallel": 0}}, ["search.parallel"]),
+        ({"search": {"most_replicas": 1e9}}, ["search.most_replicas"]),
+        ({"search": []}, ["search"]),
+        ({"regions": [{"name": "a"}]}, ["regions"]),
+        ({"traffic": {"hours": 0}, "search": {"speed": 1}}, ["search.speed", "traffic.hours"]),
+    ],
+)
+def test_every_fault_is_named(change: dict[str, Any], fields: list[str]) -> None:
+    params = PARAMS | change
+    if change.get("question"):
+        params["question"] = {name: value for name, value in change["question"].items() if value is not None}
+    with pytest.raises(InvalidQuestion) as raised:
+        read_capacity(params)
+    assert [fault.field for fault in raised.value.errors] == fields
+
+
+def test_targets_follow_what_a_replica_carries() -> None:
+    job = read_capacity(PARAMS | {"scenario": {"autoscaler": "keda", "scaling_metric": "utilization"}})
+    scenario = job.simulation.scenario
+    changes = scaling_changes(scenario, 8, None)  # type: ignore[arg-type]
+    assert sorted({change["min_replicas"] for change in changes}) == [1, 2, 4]
+    assert sorted({change["scaling_target"] for change in changes}) == [0.4, 0.55, 0.7, 0.85]
+    assert {(change["replicas"], change["max_replicas"]) for change in changes} == {(8, 16)}
