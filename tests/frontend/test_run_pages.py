@@ -89,7 +89,7 @@ def test_a_finished_sweep_shows_charts_and_a_table(client: Client, run: Run, mon
     assert "a million output tokens" in text.lower()
     rows = re.findall(r"<tr><td.*?</tr>", text)
     assert len(rows) == 12
-    assert "Weights need more memory than one GPU has." in rows[-1]
+    assert "A10G x8: TPOT p95 is above the limit." in rows[-1]
 
 
 def test_a_failed_run_says_why(client: Client, run: Run) -> None:
