@@ -19,8 +19,9 @@ from frontend.sentences import shown
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import FieldSpec, specs
 
-SECTION_ORDER = ("model", "traffic", "precision", "where", "buy", "advanced")
-FOLDED = ("precision", "where", "buy", "advanced")
+SECTION_ORDER = ("model", "traffic", "precision", "layout", "run", "where", "buy", "advanced")
+FOLDED = ("precision", "layout", "run", "where", "buy", "advanced")
+FETCHED = ("instance_types",)
 MANY_CHOICES = 12
 """From so many choices on, a field folds into a list of its own."""
 TERMS = {
@@ -39,6 +40,14 @@ TERMS = {
     "max_num_batched_tokens": "chunked-prefill",
     "goodput": "goodput",
     "sharding": "sharding",
+    "gpu_hours_per_interruption": "failures",
+    "checkpoint_minutes": "failures",
+    "spare_nodes": "failures",
+    "pipeline_schedule": "schedule",
+    "offload": "offload",
+    "packing": "packing",
+    "method": "methods",
+    "global_batch_tokens": "critical-batch",
     "recompute": "recompute",
     "headroom": "headroom",
 }
@@ -80,7 +89,12 @@ class FormField:
 
     @property
     def is_long_list(self) -> bool:
-        return self.kind == "choices" and len(self.choices) > MANY_CHOICES
+        return self.kind == "choices" and (len(self.choices) > MANY_CHOICES or self.is_fetched)
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the choices are too many for the page: they come when the list is opened."""
+        return self.name in FETCHED
 
     @property
     def chosen_text(self) -> str:
@@ -217,12 +231,14 @@ def _choices(spec: FieldSpec, value: str, listed: Sequence[tuple[str, str]]) -> 
 def _placeholder(name: str, spec: FieldSpec, default: Any) -> str:
     if default is not None or spec.kind not in ("number", "integer"):
         return ""
-    if name.endswith("_parallel") or name in ("micro_batch", "gpus"):
+    if name.endswith("_parallel") or name in ("micro_batch", "gpus", "nodes"):
         return _("search")
     if name.startswith("budget") or name in ("ttft_ms", "tpot_ms", "max_price_age_days", "finish_days"):
         return _("no limit")
     if name in ("tokens", "global_batch_tokens"):
         return _("from the model")
+    if name == "checkpoint_minutes":
+        return _("the best")
     return ""
 
 
@@ -241,8 +257,10 @@ def _title(key: str, question_name: str) -> str:
     is_training = question_name == "TrainingQuestion"
     titles = {
         "model": _("What do you train?") if is_training else _("What do you serve?"),
-        "traffic": _("How soon?") if is_training else _("How much, how fast?"),
-        "precision": _("Recipe and layout") if is_training else _("Precision and engine"),
+        "traffic": _("By when, for how much, on what?") if is_training else _("How much, how fast?"),
+        "precision": _("Recipe") if is_training else _("Precision and engine"),
+        "layout": _("Strategy and layout"),
+        "run": _("Failures, checkpoints, storage"),
         "where": _("Where"),
         "buy": _("How to buy"),
         "advanced": _("Advanced"),
@@ -252,7 +270,7 @@ def _title(key: str, question_name: str) -> str:
 
 def _summary(key: str, fields: tuple[FormField, ...]) -> str:
     changed = [field for field in fields if not field.is_default]
-    if key == "advanced":
+    if key in ("advanced", "run"):
         if not changed:
             return _("defaults")
         return ngettext("%(n)d changed", "%(n)d changed", len(changed)) % {"n": len(changed)}

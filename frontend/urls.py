@@ -35,6 +35,7 @@ urlpatterns = [
     path("plans/<question:kind>.csv", exports.plan_csv, name="plan-csv"),
     path("configs/<question:kind>/", configs.use_config, name="use-config"),
     path("models/", models.model_search, name="model-search"),
+    path("nodes/", models.node_choices, name="node-choices"),
     path("runs/sweeps/", runs.start_sweep, name="start-sweep"),
     path("runs/<uuid:uuid>.csv", runs.run_csv, name="run-csv"),
     path("simulations/new/", simulations.new_simulation, name="new-simulation"),

@@ -11,7 +11,7 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -216,7 +216,15 @@ def _hints(cls: type) -> dict[str, Any]:
 def from_plain(hint: Any, value: Any) -> Any:
     """``value`` from JSON as the type ``hint`` says: dataclasses, tuples, Decimal and dates; others as they are."""
     if isinstance(hint, type) and is_dataclass(hint):
-        return hint(**{name: from_plain(inner, value[name]) for name, inner in _hints(hint).items()})
+        optional = {field.name for field in fields(hint) if field.default is not MISSING}
+        # A member with a default may be younger than what was written.
+        return hint(
+            **{
+                name: from_plain(inner, value[name])
+                for name, inner in _hints(hint).items()
+                if name in value or name not in optional
+            }
+        )
     if get_origin(hint) in (Union, types.UnionType):
         (inner,) = (argument for argument in get_args(hint) if argument is not types.NoneType)
         return None if value is None else from_plain(inner, value)

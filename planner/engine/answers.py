@@ -178,6 +178,8 @@ class TrainingOption:
     grad_accumulation: int
     global_batch_tokens: int
     price: Price
+    usd_storage: Decimal = Decimal(0)
+    """Of the total: checkpoints kept and data, while the run goes on."""
     usd_total: Decimal
     usd_per_million_tokens: Decimal
     spare_nodes: int = 0
@@ -263,6 +265,11 @@ class TrainingPlan:
     model: ModelSummary
     tokens: float
     global_batch_tokens: int
+    """As asked, in whole sequences; else as chosen. An option's own divides over its ranks."""
+    critical_batch_tokens: float = 0.0
+    """Beyond it a larger batch saves hardly any steps; 0 where unknown."""
+    stored_gib: float = 0.0
+    """Checkpoints kept, and the data."""
     flops_total: float
     options: tuple[TrainingOption, ...]
     recommended: str = ""

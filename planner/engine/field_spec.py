@@ -109,7 +109,7 @@ def decimal(
     return ask(spec)
 
 
-def day(label: str, help: str, *, required: bool = False, section: str = "advanced") -> Any:
+def day(label: str, help: str, section: str = "advanced", *, required: bool = False) -> Any:
     return ask(FieldSpec(kind="date", label=label, help=help, required=required, section=section))
 
 

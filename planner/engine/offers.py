@@ -58,6 +58,8 @@ class OfferTable:
     provider: NDArray[np.str_]
     country: NDArray[np.str_]
     accelerator: NDArray[np.str_]
+    instance_type: NDArray[np.str_]
+    """``provider/name``."""
     purchase_option: NDArray[np.str_]
     gpu_count: FloatArray
     usd_per_node_hour: FloatArray
@@ -123,6 +125,7 @@ def _build(snapshot: CatalogSnapshot) -> OfferTable:
         provider=np.array([o.provider for o in offers], dtype=np.str_),
         country=np.array([o.country for o in offers], dtype=np.str_),
         accelerator=np.array([o.accelerator_key for o in offers], dtype=np.str_),
+        instance_type=np.array([f"{o.provider}/{o.instance_type}" for o in offers], dtype=np.str_),
         purchase_option=np.array([o.purchase_option for o in offers], dtype=np.str_),
         gpu_count=np.array([o.gpu_count for o in offers], dtype=np.float64),
         usd_per_node_hour=np.array([float(o.price_usd_per_node_hour) for o in offers], dtype=np.float64),
@@ -204,6 +207,7 @@ def _filters(table: OfferTable, question: PlaceAndPurchase, today: date) -> Iter
         ("providers", question.providers, table.provider),
         ("countries", question.countries, table.country),
         ("accelerators", question.accelerators, table.accelerator),
+        ("instance_types", question.instance_types, table.instance_type),
         ("purchase_options", question.purchase_options, table.purchase_option),
     ):
         if asked:
@@ -235,6 +239,7 @@ def _check_names(table: OfferTable, question: PlaceAndPurchase) -> None:
         ("providers", question.providers, table.provider),
         ("countries", question.countries, table.country),
         ("accelerators", question.accelerators, table.accelerator),
+        ("instance_types", question.instance_types, table.instance_type),
     ):
         known = np.unique(column)
         unknown = [item for item in asked if item not in known]

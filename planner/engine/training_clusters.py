@@ -55,10 +55,13 @@ def training_clusters(
             rejections.append(refusal)
             continue
         found = _sizes(shape, question, len(kept))
-        if shape.network_bytes_s is None and question.max_nodes > 1:
+        is_lone = shape.network_bytes_s is None and most_nodes(question) > 1
+        if is_lone:
             rejections.append(_unknown_network(shape, count))
         if not found:
-            rejections.append(_wrong_count(shape, question, count))
+            # Nodes asked by number fail on an unknown network alone, which is said already.
+            if question.nodes is None:
+                rejections.append(_wrong_count(shape, question, count))
             continue
         kept.append(row)
         hardware.append(_hardware(shape, question, arch, framework, profiles, today))
@@ -112,10 +115,18 @@ def _wrong_count(shape: Shape, question: TrainingQuestion, count: int) -> Reject
     )
 
 
+def most_nodes(question: TrainingQuestion) -> int:
+    """Nodes an option may have: as many as are asked for by number, else up to the limit."""
+    return question.max_nodes if question.nodes is None else max(question.nodes, question.max_nodes)
+
+
 def _sizes(shape: Shape, question: TrainingQuestion, node: int) -> list[ClusterSize]:
     """Node counts to try: powers of two, or what holds the asked GPUs."""
     per_node = int(shape.gpu_count)
-    most = question.max_nodes if shape.network_bytes_s is not None else 1
+    most = most_nodes(question) if shape.network_bytes_s is not None else 1
+    if question.nodes is not None:
+        asked = ClusterSize(node=node, nodes=question.nodes, gpus=question.nodes * per_node)
+        return [asked] if question.nodes <= most else []
     if question.gpus is not None:
         nodes = -(-question.gpus // per_node)
         whole = nodes == 1 or question.gpus % per_node == 0

@@ -19,6 +19,7 @@ from planner.engine.training.goodput import Reliability, interruptions_per_day, 
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts
 from planner.engine.training_clusters import Clusters
+from planner.engine.training_limits import storage_usd_per_hour
 from planner.engine.training_ranking import TrainingRanking
 from planner.engine.training_run import Run, reliability_of
 from planner.engine.training_working import step_limit, working
@@ -65,7 +66,9 @@ def _option(
     offer_row = int(ranking.offer[row])
     price = price_of(table.offers[offer_row], nodes + question.spare_nodes, today)
     hours = quantize(Decimal(repr(float(ranking.hours[row]))), HOURS_STEP)
-    usd_total = quantize(price.usd_per_hour * hours, CENT)
+    stored_usd_per_hour = Decimal(repr(storage_usd_per_hour(question, run.stored_gib)))
+    usd_storage = quantize(stored_usd_per_hour * hours, CENT)
+    usd_total = quantize(price.usd_per_hour * hours, CENT) + usd_storage
     cluster = _cluster(table, offer_row, nodes, size.gpus, question.spare_nodes)
     reliability = reliability_of(run, is_spot=cluster.purchase_option == "spot")
     layout = layout_of(best, place)
@@ -93,13 +96,28 @@ def _option(
         global_batch_tokens=int(best.global_batch[place]) * question.sequence_length,
         price=price,
         usd_total=usd_total,
+        usd_storage=usd_storage,
         usd_per_million_tokens=usd_per_million_tokens(
-            price.usd_per_hour, speed.tokens_per_s * run.token_share * speed.goodput
+            price.usd_per_hour + stored_usd_per_hour, speed.tokens_per_s * run.token_share * speed.goodput
         ),
         speed=speed,
         memory=memory,
         limit=step_limit(best, place, recompute, memory),
-        working=tuple(working(best, place, run, question, speed, cluster, hours, price, usd_total, reliability)),
+        working=tuple(
+            working(
+                best,
+                place,
+                run,
+                question,
+                speed,
+                cluster,
+                hours,
+                price,
+                usd_total - usd_storage,
+                usd_storage,
+                reliability,
+            )
+        ),
         spare_nodes=question.spare_nodes,
         virtual_stages=int(_at(best.candidates.virtual, place)),
         confidence=confidence_of(profiles.bands, hardware.context.attributes()),

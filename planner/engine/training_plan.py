@@ -6,14 +6,15 @@ offer the cheapest size is listed, and every size on the Pareto front of cost ag
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import math
+from dataclasses import asdict, replace
 from datetime import date
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Rejection, TrainingOption, TrainingPlan
+from planner.engine.answers import Advice, Rejection, TrainingOption, TrainingPlan
 from planner.engine.cost import recommended
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_arch import ModelArch
@@ -22,12 +23,13 @@ from planner.engine.offers import offer_table, select_offers
 from planner.engine.rejections import in_order
 from planner.engine.sentences import Noun, say
 from planner.engine.training.profile import TrainingProfiles
-from planner.engine.training.search import search_layouts
-from planner.engine.training_clusters import training_clusters
+from planner.engine.training.search import BestLayouts, search_layouts
+from planner.engine.training_clusters import Clusters, training_clusters
 from planner.engine.training_options import build_options
-from planner.engine.training_ranking import rank_options, reject_options
+from planner.engine.training_over_limits import Slowdown, advise_limits, reject_options
+from planner.engine.training_ranking import TrainingRanking, rank_options
 from planner.engine.training_rejections import advise, reject_clusters
-from planner.engine.training_run import describe_run
+from planner.engine.training_run import Run, chosen_batch, describe_run, stored_words
 from planner.engine.workload import TrainingQuestion
 
 IntArray = NDArray[np.int64]
@@ -57,6 +59,7 @@ def plan_training(
     rejections: list[Rejection] = [*selection.rejections, *clusters.rejections]
     options: tuple[TrainingOption, ...] = ()
     found, tried = 0, 0
+    over: list[Advice] = []
     if clusters.sizes:
         result = search_layouts(run.work, run.layout_question, clusters.hardware, clusters.sizes, profiles)
         tried = result.tried
@@ -64,7 +67,10 @@ def plan_training(
             result, clusters, table.shapes, run, offers_of[np.searchsorted(used, clusters.shapes)]
         )
         ranking = rank_options(result.best, clusters, table, offer_rows, run, question)
-        rejections += reject_options(ranking, run, question)
+        rejections += reject_options(ranking, table, run, question)
+        over += advise_limits(
+            ranking, table, run, question, _slowdown(ranking, result.best, clusters, run, question, profiles)
+        )
         found = int(np.count_nonzero(ranking.accepted))
         options = build_options(ranking, result.best, clusters, table, run, question, profiles, today)
     return TrainingPlan(
@@ -75,18 +81,42 @@ def plan_training(
         model=summarize(arch),
         tokens=run.tokens,
         global_batch_tokens=int(run.batch_sequences * question.sequence_length),
+        critical_batch_tokens=run.critical_tokens,
+        stored_gib=run.stored_gib,
         flops_total=run.tokens * run.flops_per_token,
         options=options,
         recommended=recommended(options),
         options_found=found,
         options_tried=tried,
         rejections=in_order(rejections),
-        advice=run.advice if options else (*run.advice, *advise(question, rejections)),
+        advice=run.advice if options else (*run.advice, *over, *(() if over else advise(question, rejections))),
         assumptions=(
             *run.assumptions,
-            say(
-                "Prices are {prices}, before tax, storage of data and checkpoints, and egress.",
-                prices=Noun(snapshot.prices),
-            ),
+            stored_words(question, run),
+            say("Prices are {prices}, before tax and egress.", prices=Noun(snapshot.prices)),
         ),
     )
+
+
+def _slowdown(
+    ranking: TrainingRanking,
+    best: BestLayouts,
+    clusters: Clusters,
+    run: Run,
+    question: TrainingQuestion,
+    profiles: TrainingProfiles,
+) -> Slowdown:
+    """Runs of fewer tokens, on the cluster of one row: what the batch that suits them costs in pace."""
+
+    def slowdown(row: int, tokens: float) -> float:
+        batch = chosen_batch(question, run.arch, tokens)
+        if batch == run.batch_sequences:
+            return 1.0
+        place = int(ranking.best[row])
+        size = clusters.sizes[int(best.cluster[place])]
+        asked = replace(run.layout_question, global_batch=batch)
+        hardware = [clusters.hardware[size.node]]
+        found = search_layouts(run.work, asked, hardware, [replace(size, node=0)], profiles).best
+        return float(best.tokens_per_s[place] / found.tokens_per_s[0]) if len(found.tokens_per_s) else math.inf
+
+    return slowdown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,9 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Rejection
 from planner.engine.offers import OfferTable, in_stock
-from planner.engine.sentences import Noun, say
 from planner.engine.training.search import BestLayouts
-from planner.engine.training_clusters import Clusters, node_words
+from planner.engine.training_clusters import Clusters
+from planner.engine.training_limits import storage_usd_per_hour
 from planner.engine.training_run import Run, useful_share, wall_hours
 from planner.engine.units import HOURS_PER_MONTH
 from planner.engine.workload import TrainingQuestion
@@ -42,8 +41,8 @@ class TrainingRanking:
     in_budget: BoolArray
     pareto: BoolArray
     listed: IntArray
-    rental: tuple[str, ...]
-    """Node in words, for rejections."""
+    shape: IntArray
+    """Of each row's offer."""
     rejections: tuple[Rejection, ...]
     """Offers with too few nodes."""
 
@@ -82,11 +81,11 @@ def rank_options(
     useful = np.where(table.purchase_option[offer_of] == "spot", taken[row], kept[row])
     hours = wall_hours(run, best.tokens_per_s[row], useful)
     hourly = table.usd_per_node_hour[offer_of] * (nodes_of[row] + question.spare_nodes)
-    usd = hourly * hours
+    usd = (hourly + storage_usd_per_hour(question, run.stored_gib)) * hours
     order = np.lexsort((hours, usd))
     row, offer_of, useful = row[order], offer_of[order], useful[order]
     hourly, usd, hours = hourly[order], usd[order], hours[order]
-    in_time = hours <= run.longest_days * 24.0
+    in_time = hours <= run.deadline.days * 24.0
     in_budget = np.ones(len(row), dtype=np.bool_)
     if question.budget_usd is not None:
         in_budget &= usd <= question.budget_usd
@@ -107,7 +106,7 @@ def rank_options(
         in_budget=in_budget,
         pareto=pareto,
         listed=_listed(table, offer_of, pareto, accepted, question.max_options),
-        rental=tuple(node_words(table.shapes[shape]) for shape in table.shape[offer_of[:1]].tolist()),
+        shape=table.shape[offer_of],
         rejections=refused,
     )
 
@@ -139,42 +138,3 @@ def _listed(table: OfferTable, offer: IntArray, pareto: BoolArray, accepted: Boo
             seen[rental] = seen.get(rental, 0) + 1
             chosen.add(row)
     return np.array(sorted(chosen), dtype=np.int64)
-
-
-def reject_options(ranking: TrainingRanking, run: Run, question: TrainingQuestion) -> Iterator[Rejection]:
-    """Options that take too long or cost too much, each named by the one that came closest."""
-    yield from ranking.rejections
-    late = ~ranking.in_time
-    if late.any():
-        closest = float(ranking.hours[late].min()) / 24.0
-        yield Rejection(
-            subject=say("{count:,} options", count=int(late.sum())),
-            code="finish_days",
-            reason=say(
-                "The fastest of them takes {days:,.1f} days, over {limit:,.1f}.", days=closest, limit=run.longest_days
-            ),
-            value=closest,
-            limit=run.longest_days,
-            unit="days",
-            count=int(late.sum()),
-        )
-    dear = ~ranking.in_budget & ranking.in_time
-    if dear.any():
-        total = question.budget_usd is not None
-        prices = ranking.usd[dear] if total else ranking.usd_per_hour[dear] * HOURS_PER_MONTH
-        limit = question.budget_usd if total else question.budget_usd_per_month
-        unit = "USD" if total else "USD a month"
-        yield Rejection(
-            subject=say("{count:,} options", count=int(dear.sum())),
-            code="budget",
-            reason=say(
-                "The cheapest of them costs {usd:,.0f} {unit}, over {limit:,.0f}.",
-                usd=float(prices.min()),
-                unit=Noun(unit),
-                limit=limit,
-            ),
-            value=float(prices.min()),
-            limit=limit,
-            unit=unit,
-            count=int(dear.sum()),
-        )

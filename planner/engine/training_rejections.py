@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import Advice, Rejection
-from planner.engine.field_spec import specs
 from planner.engine.offers import Shape
-from planner.engine.sentences import FieldName, Noun, say
+from planner.engine.sentences import say
 from planner.engine.training.search import USABLE_SHARE, SearchResult
 from planner.engine.training_clusters import Clusters, node_words
 from planner.engine.training_run import Run
@@ -97,24 +95,6 @@ def _excess(rejection: Rejection) -> float:
 
 
 def _ways(question: TrainingQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
-    allowed = specs(TrainingQuestion)
-    budget = "budget_usd" if question.budget_usd is not None else "budget_usd_per_month"
-    for code, field, unit in (("finish_days", "finish_days", "days"), ("budget", budget, "USD")):
-        found = closest.get(code)
-        if found is None or found.value is None:
-            continue
-        value, most = ceil(found.value), allowed[field][0].maximum
-        if most is None or value <= most:
-            yield Advice(
-                field=field,
-                suggestion=say(
-                    "Raise {field} to {value:,} {unit}: the closest option meets it.",
-                    field=FieldName(field),
-                    value=value,
-                    unit=Noun(unit),
-                ),
-                value=str(value),
-            )
     short = closest.get("memory")
     # Where something does fit, memory is not what stands in the way.
     if short is not None and not {"finish_days", "budget"} & closest.keys():

@@ -76,7 +76,7 @@ def assumptions(question: TrainingQuestion, run: Described) -> Iterator[str]:
     yield from _data(question, run, finetunes)
     if question.method == "distillation":
         yield say("The teacher runs forward on every token, in 16 bit, spread over the same GPUs as the student.")
-    if question.finish_days is None:
+    if question.finish_days is None and question.finish_by is None:
         yield say("Options longer than {days:.0f} days are left out.", days=LONGEST_DAYS)
     if any(group.kind == "moe" for group in run.arch.ffn):
         yield (

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planner.engine.answers import Advice
 from planner.engine.model_arch import ModelArch
 from planner.engine.param_count import count_parameters
+from planner.engine.sentences import say
 from planner.engine.training.batch import (
     FINETUNE_BATCH_SEQUENCES,
     critical_batch_tokens,
@@ -26,7 +27,8 @@ from planner.engine.training.recipe import FROZEN_METHODS, RecipeSpec, model_flo
 from planner.engine.training.search import LayoutQuestion
 from planner.engine.training.work import ModelWork, model_work
 from planner.engine.training_checks import check_training
-from planner.engine.training_remarks import FINETUNE_METHODS, LONGEST_DAYS, Described, assumptions, remarks
+from planner.engine.training_limits import Deadline, checkpoint_gib, data_gib, deadline_of
+from planner.engine.training_remarks import FINETUNE_METHODS, Described, assumptions, remarks
 from planner.engine.units import SECONDS_PER_HOUR
 from planner.engine.workload import TrainingQuestion
 
@@ -49,7 +51,11 @@ class Run:
     """Causal attention; a frozen base counts 2/3, a teacher its forward pass."""
     token_share: float
     """Of a sample's tokens, those that are no padding."""
-    longest_days: float
+    deadline: Deadline
+    checkpoint_gib: float
+    """One checkpoint."""
+    stored_gib: float
+    """Checkpoints kept, and the data."""
     layout_question: LayoutQuestion
     reliability: Reliability
     advice: tuple[Advice, ...]
@@ -95,6 +101,8 @@ def describe_run(
     asked_for = Described(
         arch=arch, tokens=tokens, batch=batch, critical=critical, framework=framework, profiles=profiles
     )
+    numbers = recipe(spec, work, framework)
+    checkpoint = checkpoint_gib(question, work, float(np.asarray(numbers.adapter_params)))
     return Run(
         arch=arch,
         work=work,
@@ -104,9 +112,11 @@ def describe_run(
         critical_tokens=critical,
         flops_per_token=_flops_per_token(question, work, teacher_work),
         token_share=_token_share(question, profiles),
-        longest_days=question.finish_days or LONGEST_DAYS,
+        deadline=deadline_of(question, today),
+        checkpoint_gib=checkpoint,
+        stored_gib=question.checkpoints_kept * checkpoint + data_gib(question, tokens),
         layout_question=LayoutQuestion(
-            recipe=recipe(spec, work, framework),
+            recipe=numbers,
             sequence_length=question.sequence_length,
             global_batch=batch,
             batch_is_fixed=question.global_batch_tokens is not None,
@@ -160,6 +170,12 @@ def _reliability(question: TrainingQuestion) -> Reliability:
     )
 
 
+def chosen_batch(question: TrainingQuestion, arch: ModelArch, tokens: float) -> float:
+    """Global batch in sequences of a run on ``tokens`` tokens."""
+    critical = critical_batch_tokens(final_loss(count_parameters(arch).active, max(tokens, 1e6)))
+    return _batch(question, critical, tokens)
+
+
 def _batch(question: TrainingQuestion, critical: float, tokens: float) -> float:
     """Global batch in sequences: as asked (whole sequences), else from the critical batch."""
     if question.global_batch_tokens is not None:
@@ -167,6 +183,18 @@ def _batch(question: TrainingQuestion, critical: float, tokens: float) -> float:
     if question.method in FINETUNE_METHODS:
         return FINETUNE_BATCH_SEQUENCES
     return default_batch_sequences(min(critical, tokens), question.sequence_length)
+
+
+def stored_words(question: TrainingQuestion, run: Run) -> str:
+    """What is stored, and what it costs."""
+    return say(
+        "Stored while the run goes on: {kept} checkpoints of {size:,.1f} GiB and {data:,.1f} GiB of data, at "
+        "{usd:g} USD a GiB and month.",
+        kept=question.checkpoints_kept,
+        size=run.checkpoint_gib,
+        data=data_gib(question, run.tokens),
+        usd=question.storage_usd_per_gib_month,
+    )
 
 
 def useful_share(

@@ -111,7 +111,7 @@ def training_series(
     table = offer_table(snapshot)
     offer = _offer_row(table, option)
     shape = table.shapes[table.shape[offer]]
-    whole = replace(question, gpus=None)
+    whole = replace(question, gpus=None, nodes=None)
     clusters = training_clusters([shape], [0], [1], whole, arch, run.framework, profiles, today)
     (hardware,) = clusters.hardware
     candidates = _candidates(option, hardware, run)

@@ -7,21 +7,19 @@ from dataclasses import fields
 from decimal import Decimal
 from typing import Final
 
-import numpy as np
-
 from planner.engine.answers import Cluster, GpuMemory, Price, Term, TrainingSpeed
 from planner.engine.sentences import say
 from planner.engine.training.goodput import (
     Reliability,
-    checkpoint_bytes,
     mean_time_to_interruption_s,
     stop_s,
     waste,
 )
 from planner.engine.training.search import BestLayouts
 from planner.engine.training.step import StepTime, longest_resource
+from planner.engine.training_limits import checkpoint_bytes_per_param
 from planner.engine.training_run import Run
-from planner.engine.units import GIB, SECONDS_PER_HOUR
+from planner.engine.units import GIB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from planner.engine.workload import TrainingQuestion
 
 STEP_FORMULAS: Final = {
@@ -69,7 +67,8 @@ def working(
     cluster: Cluster,
     hours: Decimal,
     price: Price,
-    usd_total: Decimal,
+    usd_nodes: Decimal,
+    usd_storage: Decimal,
     reliability: Reliability,
 ) -> Iterator[Term]:
     """Every term of one option: step, memory, run and cost."""
@@ -82,11 +81,11 @@ def working(
         if value:
             yield Term(group="memory", name=name, value=value, unit="GiB", formula=formula)
     batch = float(best.global_batch[place]) * question.sequence_length
-    yield from _run_terms(run, speed, cluster, hours, batch, reliability)
+    yield from _run_terms(run, question, speed, cluster, hours, batch, reliability)
     yield Term(
         group="cost",
-        name="run",
-        value=float(usd_total),
+        name="nodes",
+        value=float(usd_nodes),
         unit="USD",
         formula=say(
             "{nodes} nodes x {usd} USD/h x {hours} h",
@@ -95,10 +94,29 @@ def working(
             hours=hours,
         ),
     )
+    yield Term(
+        group="cost",
+        name="storage",
+        value=float(usd_storage),
+        unit="USD",
+        formula=say(
+            "{gib:,.1f} GiB x {usd:g} USD a GiB and month x {hours} h / {month} h",
+            gib=run.stored_gib,
+            usd=question.storage_usd_per_gib_month,
+            hours=hours,
+            month=HOURS_PER_MONTH,
+        ),
+    )
 
 
 def _run_terms(
-    run: Run, speed: TrainingSpeed, cluster: Cluster, hours: Decimal, batch: float, reliability: Reliability
+    run: Run,
+    question: TrainingQuestion,
+    speed: TrainingSpeed,
+    cluster: Cluster,
+    hours: Decimal,
+    batch: float,
+    reliability: Reliability,
 ) -> Iterator[Term]:
     gpus, nodes = float(cluster.gpus_used), float(cluster.nodes)
     mtti_h = float(mean_time_to_interruption_s(gpus, reliability, nodes)) / SECONDS_PER_HOUR
@@ -156,7 +174,10 @@ def _run_terms(
     yield Term(
         group="run",
         name="checkpoint size",
-        value=float(checkpoint_bytes(float(np.asarray(run.work.params_total)))) / GIB,
+        value=run.checkpoint_gib,
         unit="GiB",
-        formula=say("14 bytes a parameter: 16-bit weights, fp32 master, two fp32 moments"),
+        formula=say(
+            "{bytes:g} bytes a trained parameter: 16-bit weights and the optimizer's states",
+            bytes=checkpoint_bytes_per_param(question),
+        ),
     )

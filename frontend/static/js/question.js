@@ -129,6 +129,7 @@
   document.body.addEventListener("htmx:configRequest", (event) => {
     const { parameters, headers, elt, triggeringEvent } = event.detail;
     if (elt === form) {
+      if (field("method") && field("method").value !== "distillation") delete parameters.teacher;
       for (const name of [...new Set(Object.keys(parameters))]) {
         if (name === "preset" || name === "traffic_by" || parameters[name] === "") delete parameters[name];
       }
