@@ -20,7 +20,7 @@ from planner.engine.collectives import CollectiveLaws, LinkLaw
 from planner.engine.confidence import Band, ResidualBands
 from planner.engine.kv_cache import Allocator
 from planner.engine.memory import ServingMemoryProfile
-from planner.engine.serving_calibration import CONSTANTS, EngineSettings, ServingProfiles
+from planner.engine.serving_calibration import CONSTANTS, EngineSettings, LoraCosts, ServingProfiles
 from planner.engine.units import GIB, MIB
 from planner.engine.weight_sharding import NO_PADDING, ExpertPadding
 
@@ -54,6 +54,7 @@ def serving_memory_profile(
 
     Raises ``KeyError`` for an engine without a profile.
     """
+    engine = str(_support(engine).get("memory_of", engine))
     rows = [row for row in load_profile_file("serving_memory_profiles.json")["profiles"] if row["engine"] == engine]
     if not rows:
         raise KeyError(engine)
@@ -133,15 +134,16 @@ def _profile(row: Mapping[str, Any]) -> ServingMemoryProfile:
     )
 
 
-def _vendors(engine: str) -> tuple[str, ...]:
-    known = load_profile_file("engine_support.json")["engines"].get(engine)
-    return tuple(known["vendors"]) if known else ()
+def _support(engine: str) -> Mapping[str, Any]:
+    """What is recorded of an engine beside its constants: where it runs, whose constants it takes."""
+    known: Mapping[str, Any] = load_profile_file("engine_support.json")["engines"].get(engine, {})
+    return known
 
 
 @cache
 def serving_profiles() -> ServingProfiles:
     """Speed constants of every serving engine, and how collectives run on every kind of link."""
-    parsed = load_profile_file(SERVING_PROFILES_FILE)
+    parsed, regimes = load_profile_file(SERVING_PROFILES_FILE), load_profile_file("serving_regimes.json")
     return ServingProfiles(
         base=parsed["base"],
         factors={
@@ -153,11 +155,20 @@ def serving_profiles() -> ServingProfiles:
         },
         collectives=_collective_laws(parsed["collectives"]),
         engines={
-            name: EngineSettings(**settings, vendors=_vendors(name)) for name, settings in parsed["engines"].items()
+            name: EngineSettings(**settings, vendors=tuple(_support(name).get("vendors", ())))
+            for name, settings in parsed["engines"].items()
+        },
+        calibrated_as={
+            name: str(row["constants_of"])
+            for name, row in load_profile_file("engine_support.json")["engines"].items()
+            if "constants_of" in row
         },
         bands={name: _bands(name, rows) for name, rows in parsed["bands"].items()},
         fitted_on=parsed["fitted_on"],
         as_of=parsed["as_of"],
+        lora=LoraCosts(
+            kernels_per_layer=regimes["lora"]["kernels_per_layer"], kernel_s=regimes["lora"]["kernel_us"] * 1e-6
+        ),
     )
 
 

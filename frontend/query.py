@@ -27,6 +27,7 @@ TRAFFIC_WAYS: dict[str, tuple[str, ...]] = {
     "rate": ("requests_per_second",),
     "users": ("users", "requests_per_user_per_day"),
     "clients": ("concurrency",),
+    "offline": ("offline_requests", "offline_hours"),
 }
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 GROUPED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
@@ -103,7 +104,7 @@ def default_text(default: Any) -> str:
 
 
 def traffic_way(given: Mapping[str, str], page: Mapping[str, str]) -> str:
-    """Which of the three ways states the traffic: the one asked for, else the first with a value."""
+    """Which of the four ways states the traffic: the one asked for, else the first with a value."""
     if page.get("traffic_by") in TRAFFIC_WAYS:
         return page["traffic_by"]
     return next((way for way, names in TRAFFIC_WAYS.items() if any(name in given for name in names)), "rate")

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.engine.answers import (
+    Admission,
     Advice,
     Cluster,
     Confidence,
@@ -84,6 +85,7 @@ def inference_option(number: int = 0, **changes: Any) -> InferenceOption:
         layout=Layout(tensor=2, pipeline=1, expert=1, context=1, replicas=gpus // 2 - 1),
         weight_format="fp8",
         kv_format="bf16",
+        max_num_batched_tokens=8192,
         price=Price(
             usd_per_gpu_hour=Decimal(rate),
             usd_per_node_hour=Decimal(rate) * per_node,
@@ -114,6 +116,17 @@ def inference_option(number: int = 0, **changes: Any) -> InferenceOption:
             capacity_gib=139.8,
             parts_gib={"weights": 33.9, "kv_cache": 81.4, "activations": 2.1, "runtime": 8.4},
             free_gib=14.0,
+        ),
+        admission=Admission(
+            request_tokens=1366,
+            concurrency=390.5,
+            max_model_len=131_072,
+            concurrency_at_max_model_len=4.07,
+            kv_cache_tokens=533_440,
+            log_lines=(
+                "GPU KV cache size: 533,440 tokens",
+                "Maximum concurrency for 131,072 tokens per request: 4.07x",
+            ),
         ),
         limit="decode_bandwidth",
         working=WORKING,

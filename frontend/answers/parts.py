@@ -34,6 +34,8 @@ from planner.engine.price_book import PRICE_BOOK_FLAGS
 PART_COLORS = 7
 """Swatch classes that the style sheet has; figures use the same order."""
 FREE_COLOR = "#dfe2e3"
+NOT_SUMS = ("distribution", "admission", "speculation")
+"""Groups of the working whose terms stand side by side."""
 SHOWN_REJECTIONS = 8
 """Subjects listed of each reason."""
 Option = TypeVar("Option", InferenceOption, TrainingOption)
@@ -207,7 +209,12 @@ def working_groups(terms: Sequence[Term]) -> tuple[WorkingGroup, ...]:
 
 def _working_group(name: str, terms: Sequence[Term]) -> WorkingGroup:
     total = sum(term.value for term in terms)
-    is_sum = len({term.unit for term in terms}) == 1 and len(terms) > 1 and min(term.value for term in terms) >= 0
+    is_sum = (
+        name not in NOT_SUMS
+        and len({term.unit for term in terms}) == 1
+        and len(terms) > 1
+        and min(term.value for term in terms) >= 0
+    )
     is_sum = is_sum and total > 0
     return WorkingGroup(
         title=words.group(name),

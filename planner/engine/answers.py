@@ -119,6 +119,23 @@ class ServingSpeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What one replica's KV cache admits, one attention rank, before any planning margin."""
+
+    request_tokens: int
+    """Input and output as asked."""
+    concurrency: float
+    """Requests of that length, held whole."""
+    max_model_len: int
+    """The longest request the engine is started for."""
+    concurrency_at_max_model_len: float
+    kv_cache_tokens: int
+    """The engine's own token line."""
+    log_lines: tuple[str, ...]
+    """What the engine prints when it starts; empty where its words aren't known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceOption:
     """One accepted cluster."""
 
@@ -127,6 +144,8 @@ class InferenceOption:
     layout: Layout
     weight_format: str
     kv_format: str
+    max_num_batched_tokens: int
+    """Tokens an iteration of one attention rank."""
     price: Price
     usd_per_million_input: Decimal
     usd_per_million_output: Decimal
@@ -134,6 +153,7 @@ class InferenceOption:
     """Of all tokens, at the mean (not peak) load: what the month's bill divides to."""
     speed: ServingSpeed
     memory: GpuMemory
+    admission: Admission
     limit: str
     """The resource that binds: kv_memory, decode_bandwidth, compute, ttft_slo, tpot_slo, batch_limit ..."""
     working: tuple[Term, ...]

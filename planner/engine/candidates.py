@@ -7,7 +7,7 @@ valid layouts are enumerated; what the question pins narrows them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ IntArray = NDArray[np.int64]
 
 MULTI_NODE_STAGES = (2, 3, 4, 6, 8)
 """Nodes one pipeline is spread over, each filled by tensor-parallel groups."""
+WIDE_NODES = (1, 2, 4, 8)
+"""Nodes one wide expert group is spread over, where none is asked for."""
 MULTI_NODE_MIN_GPUS = 4
 """One model across smaller nodes would be held together by their network alone."""
 MULTI_NODE_MIN_BYTES_S = 100e9 / 8
@@ -39,6 +41,8 @@ class Candidates:
     expert: IntArray
     weight_format: IntArray
     weight_formats: tuple[str, ...]
+    token_budget: IntArray | None = None
+    """Tokens an iteration, where several were asked for; None: the question's own."""
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -52,6 +56,7 @@ class Candidates:
             expert=self.expert[rows],
             weight_format=self.weight_format[rows],
             weight_formats=self.weight_formats,
+            token_budget=None if self.token_budget is None else self.token_budget[rows],
         )
 
 
@@ -83,7 +88,7 @@ def enumerate_candidates(
             if _splits(arch, layout, names[fmt], known)
         ]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-    return Candidates(
+    found = Candidates(
         shape=columns[0],
         tensor=columns[1],
         pipeline=columns[2],
@@ -91,6 +96,15 @@ def enumerate_candidates(
         weight_format=columns[4],
         weight_formats=names,
     )
+    return _with_budgets(found, [int(budget) for budget in question.token_budgets])
+
+
+def _with_budgets(candidates: Candidates, budgets: Sequence[int]) -> Candidates:
+    """Every candidate at every token budget asked for."""
+    if not budgets:
+        return candidates
+    repeated = candidates.take(np.repeat(np.arange(len(candidates)), len(budgets)))
+    return replace(repeated, token_budget=np.tile(np.array(budgets, dtype=np.int64), len(candidates)))
 
 
 def _splits(
@@ -139,6 +153,8 @@ def _layouts(
     tensors = [tp for tp in valid_tensor_parallel(arch, domain) if tp <= gpus or tp % gpus == 0]
     if question.tensor_parallel is not None:
         tensors = [tp for tp in tensors if tp == question.tensor_parallel]
+    if question.attention_ranks == "data":
+        return _wide_expert_layouts(arch, gpus, spans, question)
     layouts = [
         (tp, pp, ep)
         for tp in tensors
@@ -152,18 +168,25 @@ def _wide_expert_layouts(
     arch: ModelArch, gpus: int, spans: bool, question: InferenceQuestion
 ) -> list[tuple[int, int, int]]:
     """Data-parallel attention over an expert-parallel group: for latent attention, whose cache a
-    tensor-parallel group would only replicate."""
+    tensor-parallel group would only replicate, and where it is asked for."""
     latent = any(group.kind == "mla" for group in arch.attention)
-    pinned = question.tensor_parallel not in (None, 1) or question.pipeline_parallel not in (None, 1)
-    if not latent or pinned:
+    wanted = question.attention_ranks == "data" or (question.attention_ranks == "auto" and latent)
+    if not wanted or gpus <= 1 or question.pipeline_parallel not in (None, 1):
         return []
+    tensor = question.tensor_parallel or 1
+    if tensor > 1 and question.attention_ranks != "data":
+        return []
+    sizes = [gpus * nodes for nodes in (WIDE_NODES if spans else (1,))]
+    asked = question.expert_parallel
+    if asked is not None:
+        sizes = [asked] if asked == gpus or (spans and asked % gpus == 0) else []
+    return [(tensor, 1, ep) for ep in sizes if ep > tensor and ep % tensor == 0 and _divides(arch, question, ep)]
+
+
+def _divides(arch: ModelArch, question: InferenceQuestion, ep: int) -> bool:
+    """Whether experts and their copies spread evenly over the ranks."""
     experts = [group.experts for group in arch.ffn if group.kind == "moe"]
-    sizes = [gpus * nodes for nodes in ((1, 2, 4, 8) if spans else (1,))] if gpus > 1 else []
-    return [
-        (1, 1, ep)
-        for ep in sizes
-        if experts and all(count % ep == 0 for count in experts) and question.expert_parallel in (None, ep)
-    ]
+    return bool(experts) and all((count + question.redundant_experts) % ep == 0 for count in experts)
 
 
 def _stages(

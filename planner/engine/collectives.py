@@ -15,11 +15,27 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.units import GB
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LINK_CLASSES: Final = ("nvlink", "nvlink_bridge", "xgmi", "pcie", "ici", "neuronlink", "none")
 """As ``hardware.IntraNodeLink``; ``none`` is treated as PCIe."""
+
+
+PCIE_BYTES_S_BY_GEN: Final = {3: 16.0 * GB, 4: 32.0 * GB, 5: 64.0 * GB, 6: 128.0 * GB}
+"""A x16 slot, one direction, by generation (PCI-SIG)."""
+UNSTATED_PCIE_GEN: Final = 4
+
+
+def pcie_bytes_s(generation: int | None) -> float:
+    """One direction of an accelerator's slot; the fourth generation's where none is stated.
+
+    >>> pcie_bytes_s(5)
+    64000000000.0
+    """
+    return PCIE_BYTES_S_BY_GEN.get(generation or UNSTATED_PCIE_GEN, PCIE_BYTES_S_BY_GEN[UNSTATED_PCIE_GEN])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

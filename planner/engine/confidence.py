@@ -109,3 +109,21 @@ def confidence_of(bands: ResidualBands, attributes: Mapping[str, str]) -> Confid
             basis = say("{cases} measured cases: {where}", cases=found.cases, where=where)
             return Confidence(kind=kind, low=found.low, high=found.high, basis=basis, cases=found.cases)
     return Confidence(kind="extrapolated", low=0.0, high=float("inf"), basis=say("no measured case"), cases=0)
+
+
+def confidence_beyond(bands: ResidualBands, attributes: Mapping[str, str], reasons: Sequence[str]) -> Confidence:
+    """Where something asked for was never measured: extrapolated, with the widest band of all likeness levels.
+
+    The nearest cases say what the rest of the prediction is worth; what ``reasons`` add is known to no case, so
+    the band is at least that of every wider circle of cases too.
+    """
+    nearest = confidence_of(bands, attributes)
+    found = [
+        band
+        for level in BACK_OFF
+        if (band := bands.bands.get(level, {}).get(tuple(attributes[name] for name in level))) is not None
+    ]
+    said = say("{nearest}; not measured: {reasons}", nearest=nearest.basis, reasons=joined(reasons, ", "))
+    low = min([nearest.low, *(band.low for band in found)])
+    high = max([nearest.high, *(band.high for band in found)])
+    return Confidence(kind="extrapolated", low=low, high=high, basis=said, cases=nearest.cases)

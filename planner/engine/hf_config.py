@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.engine.errors import UnsupportedModel
 from planner.engine.hf_attention import attention_groups
-from planner.engine.hf_families import DEFAULT_FAMILY, FAMILIES, NOT_DECODERS, PARALLEL_NORM_TYPES, Family
+from planner.engine.hf_families import DEFAULT_FAMILY, FAMILIES, NOT_DECODERS, PARALLEL_NORM_TYPES, PLAIN_TYPES, Family
 from planner.engine.hf_ffn import ffn_groups
 from planner.engine.hf_quantization import native_format
 from planner.engine.hf_reader import MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, ConfigReader
@@ -57,6 +57,7 @@ def parse_hf_config(config: Mapping[str, Any]) -> ModelArch:
         max_context=context,
         native_format=weight_format,
         quantized_modules=modules,
+        unknown_type=_unknown_type(reader),
     )
     if count_parameters(arch).total > MAX_PARAMETERS:
         raise UnsupportedModel("hidden_size: sizes multiply to more than 10^15 parameters.", field="hidden_size")
@@ -80,6 +81,14 @@ def _family(reader: ConfigReader) -> Family:
     if known in PARALLEL_NORM_TYPES and not reader.flag("new_decoder_architecture"):
         return replace(family, norms=1)
     return family
+
+
+def _unknown_type(reader: ConfigReader) -> str:
+    """The stated model type where no name is known; what states none is unknown too."""
+    types = reader.texts("model_type")
+    if any(name in FAMILIES or name in PLAIN_TYPES for name in types):
+        return ""
+    return types[0][:60] if types else "(not stated)"
 
 
 def _name(reader: ConfigReader) -> str:

@@ -116,6 +116,17 @@ PARALLEL_NORM_TYPES: Final = frozenset({"falcon", "RefinedWeb", "RefinedWebModel
 
 DEFAULT_FAMILY: Final = Family()
 
+PLAIN_TYPES: Final = frozenset(
+    {
+        "llama", "mistral", "ministral", "mistral3", "mixtral", "pixtral", "llava", "llava_next", "internlm2",
+        "internlm3", "baichuan", "aquila", "xverse", "yi", "Yi", "phi3", "deepseek", "deepseek_v2", "deepseek_vl_v2",
+        "kimi_vl", "kimi_k3", "minicpm", "minicpm3", "granite", "granitemoe", "olmo", "exaone", "llama4",
+        "llama4_text", "smollm3", "ernie4_5", "dbrx", "jamba", "bamba", "dots1", "glm", "minimax", "minimax_text_01",
+        "qwen3_vl", "qwen3_vl_moe",
+    }
+)  # fmt: skip
+"""Model types of the common structure, or whose config states what differs: read without an assumption."""
+
 NOT_DECODERS: Final = frozenset(
     {
         "albert", "bart", "bert", "blip", "clip", "convbert", "deberta", "deberta-v2", "distilbert", "electra",

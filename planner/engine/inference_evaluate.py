@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.candidates import Candidates
-from planner.engine.collectives import LINK_CLASSES, Topology
-from planner.engine.kv_cache import max_concurrency
+from planner.engine.collectives import LINK_CLASSES, Topology, pcie_bytes_s
+from planner.engine.kv_cache import kv_bytes_per_sequence, max_concurrency
 from planner.engine.memory import ServingMemory, ServingMemoryProfile, serving_memory
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
 from planner.engine.serving import AdmissionLimits
 from planner.engine.serving_calibration import ServingProfiles
-from planner.engine.serving_candidates import ServingCandidates, ServingCoefficients, build_coefficients
-from planner.engine.sizing import take, take_limits
+from planner.engine.serving_candidates import MODES, ServingCandidates, ServingCoefficients
+from planner.engine.serving_regimes import question_draft, regime_coefficients, resident_bytes, take_coefficients
+from planner.engine.sizing import cached_tokens, take_limits
+from planner.engine.speculation import cache_arch
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
 
@@ -27,8 +29,6 @@ IntArray = NDArray[np.int64]
 
 PREEMPTION_MARGIN: Final = 0.95
 """Share of the KV pool planned for: an engine that runs to its last block preempts (handbook 6.4)."""
-PCIE_BYTES_S_BY_GEN: Final = {3: 16.0 * GB, 4: 32.0 * GB, 5: 64.0 * GB, 6: 128.0 * GB}
-"""A x16 slot, one direction, by generation (PCI-SIG)."""
 UNSTATED_NETWORK_BYTES_S: Final = 10.0 * GB / 8
 """Where a provider states no network rate: 10 Gbit/s, the slowest that multi-GPU nodes are sold with."""
 
@@ -50,7 +50,7 @@ class Evaluated:
             candidates=self.candidates.take(rows),
             memory=ServingMemory(**{f.name: getattr(self.memory, f.name)[rows] for f in fields(self.memory)}),
             limits=take_limits(self.limits, rows),
-            coefficients=take(self.coefficients, rows),
+            coefficients=take_coefficients(self.coefficients, rows),
             gpus_per_replica=self.gpus_per_replica[rows],
         )
 
@@ -62,21 +62,14 @@ def evaluate(
     question: InferenceQuestion,
     profiles: ServingProfiles,
     memory_profile: ServingMemoryProfile,
+    given_draft: ModelArch | None = None,
 ) -> Evaluated:
-    """Memory, admission limits and step coefficients of every candidate."""
+    """Memory, admission limits and step coefficients of every candidate; ``given_draft`` is the draft model named."""
     serving = serving_candidates(shapes, candidates, question, profiles)
-    memory = _memory(arch, shapes, candidates, question, memory_profile)
-    tokens = min(question.input_tokens + question.output_tokens / 2, 1e12)
-    fits = max_concurrency(
-        arch,
-        question.kv_format,
-        candidates.tensor,
-        candidates.pipeline,
-        memory.kv_pool * PREEMPTION_MARGIN,
-        tokens,
-        max_num_batched_tokens=question.max_num_batched_tokens,
-        allocator=memory_profile.allocator,
-    )
+    draft = question_draft(question, arch, given_draft)
+    memory = _memory(arch, draft, shapes, candidates, question, memory_profile)
+    budget = token_budget(candidates, question)
+    fits = _requests_held(cache_arch(arch, draft), candidates, question, memory, memory_profile)
     ranks = serving.attention_ranks
     return Evaluated(
         candidates=candidates,
@@ -84,17 +77,43 @@ def evaluate(
         limits=AdmissionLimits(
             kv_sequences=np.floor(fits) * ranks,
             max_num_seqs=question.max_num_seqs * ranks,
-            max_num_batched_tokens=question.max_num_batched_tokens * ranks,
+            max_num_batched_tokens=budget * ranks,
         ),
-        coefficients=build_coefficients(arch, serving, profiles),
+        coefficients=regime_coefficients(arch, draft, serving, question, profiles),
         gpus_per_replica=serving.gpus_per_replica.astype(np.int64),
     )
+
+
+def token_budget(candidates: Candidates, question: InferenceQuestion) -> Any:
+    """Tokens an iteration of one rank, a number or a column."""
+    return question.max_num_batched_tokens if candidates.token_budget is None else candidates.token_budget
+
+
+def _requests_held(
+    arch: ModelArch,
+    candidates: Candidates,
+    question: InferenceQuestion,
+    memory: ServingMemory,
+    profile: ServingMemoryProfile,
+) -> FloatArray:
+    """Requests of the asked lengths, half answered, that the KV pool holds; a shared prefix is held once."""
+    tokens = min(question.input_tokens + question.output_tokens / 2, 1e12)
+    pool = memory.kv_pool * PREEMPTION_MARGIN
+    layout = (arch, question.kv_format, candidates.tensor, candidates.pipeline)
+    budget = token_budget(candidates, question)
+    if question.prefix_kind == "shared":
+        shared = cached_tokens(question, profile.allocator.block_tokens)
+        if shared:
+            pool = pool - kv_bytes_per_sequence(*layout, shared, allocator=profile.allocator)
+            tokens -= shared
+    return max_concurrency(*layout, pool, tokens, max_num_batched_tokens=budget, allocator=profile.allocator)
 
 
 def serving_candidates(
     shapes: Sequence[Shape], candidates: Candidates, question: InferenceQuestion, profiles: ServingProfiles
 ) -> ServingCandidates:
     """The candidates in the serving model's own columns."""
+    engine = profiles.calibrated_as.get(question.engine, question.engine)
     accelerators = tuple({shape.accelerator.key: shape.accelerator for shape in shapes}.values())
     position = {accelerator.key: index for index, accelerator in enumerate(accelerators)}
     by_shape = np.array([position[shape.accelerator.key] for shape in shapes], dtype=np.int64)
@@ -106,13 +125,20 @@ def serving_candidates(
         weight_format=candidates.weight_format,
         kv_formats=(question.kv_format,),
         kv_format=np.zeros(count, dtype=np.int64),
-        engines=((question.engine, profiles.newest_era(question.engine)),),
+        engines=((engine, profiles.newest_era(engine)),),
         engine=np.zeros(count, dtype=np.int64),
         tp=candidates.tensor.astype(np.float64),
         pp=candidates.pipeline.astype(np.float64),
         ep=candidates.expert.astype(np.float64),
         topology=topology_of_shapes(shapes, candidates.shape),
+        mode=_mode(question, count),
     )
+
+
+def _mode(question: InferenceQuestion, count: int) -> IntArray | None:
+    """How the engine runs, where it isn't answering clients with continuous batches."""
+    name = "offline" if question.offline_requests is not None else "static" if question.batching == "static" else ""
+    return np.full(count, MODES.index(name), dtype=np.int64) if name else None
 
 
 def topology_of_shapes(shapes: Sequence[Shape], index: IntArray) -> Topology:
@@ -129,7 +155,7 @@ def link_bytes_s(shape: Shape) -> float:
     """Scale-up rate of one accelerator, one direction; its PCIe slot where the node has no such link."""
     if shape.intra_node_link not in ("pcie", "none") and shape.accelerator.link_bytes_s:
         return shape.accelerator.link_bytes_s
-    return PCIE_BYTES_S_BY_GEN.get(shape.accelerator.pcie_gen or 4, PCIE_BYTES_S_BY_GEN[4])
+    return pcie_bytes_s(shape.accelerator.pcie_gen)
 
 
 def network_bytes_s_per_gpu(shape: Shape) -> float:
@@ -143,6 +169,7 @@ def _domain(shape: Shape) -> int:
 
 def _memory(
     arch: ModelArch,
+    draft: ModelArch | None,
     shapes: Sequence[Shape],
     candidates: Candidates,
     question: InferenceQuestion,
@@ -151,19 +178,24 @@ def _memory(
     """Memory by candidate: one call for each weight format, put together in candidate order."""
     memory_bytes = np.array([shape.accelerator.memory_bytes for shape in shapes], dtype=np.float64)
     columns: dict[str, Any] = {}
+    budget = np.broadcast_to(token_budget(candidates, question), (len(candidates),))
     for code in np.unique(candidates.weight_format):
         rows = np.flatnonzero(candidates.weight_format == code)
+        weight_format = candidates.weight_formats[code]
+        parallel = (candidates.tensor, candidates.pipeline, candidates.expert)
+        layout = [column[rows].astype(np.float64) for column in parallel]
         part = serving_memory(
             arch,
             profile=profile,
-            weight_format=candidates.weight_formats[code],
+            weight_format=weight_format,
             memory_bytes=memory_bytes[candidates.shape[rows]],
             utilization=question.memory_utilization,
-            tp=candidates.tensor[rows],
-            pp=candidates.pipeline[rows],
-            ep=candidates.expert[rows],
-            max_num_batched_tokens=question.max_num_batched_tokens,
+            tp=layout[0],
+            pp=layout[1],
+            ep=layout[2],
+            max_num_batched_tokens=budget[rows],
             max_num_seqs=question.max_num_seqs,
+            resident_bytes=resident_bytes(arch, draft, question, weight_format, *layout),
         )
         for f in fields(part):
             value = getattr(part, f.name)

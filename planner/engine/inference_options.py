@@ -11,6 +11,8 @@ import numpy as np
 
 from planner.engine.answers import Cluster, Confidence, GpuMemory, InferenceOption, Layout, ServingSpeed
 from planner.engine.cost import input_output_split, price_of, usd_per_million_tokens
+from planner.engine.engine_log import EngineLog
+from planner.engine.inference_evaluate import token_budget
 from planner.engine.inference_ranking import Ranking, Sized
 from planner.engine.inference_working import working
 from planner.engine.offers import OfferTable
@@ -40,11 +42,13 @@ def build_options(
     ranking: Ranking,
     table: OfferTable,
     confidence_of: ConfidenceOf,
+    log: EngineLog,
     today: date,
 ) -> tuple[InferenceOption, ...]:
     """The listed rows of ``ranking`` as options, cheapest first."""
     return tuple(
-        _option(question, demand, sized, ranking, table, confidence_of, today, row) for row in ranking.listed.tolist()
+        _option(question, demand, sized, ranking, table, confidence_of, log, today, row)
+        for row in ranking.listed.tolist()
     )
 
 
@@ -55,6 +59,7 @@ def _option(
     ranking: Ranking,
     table: OfferTable,
     confidence_of: ConfidenceOf,
+    log: EngineLog,
     today: date,
     row: int,
 ) -> InferenceOption:
@@ -72,11 +77,18 @@ def _option(
         replicas=int(sized.replicas[candidate]),
     )
     weight_format = candidates.weight_formats[candidates.weight_format[candidate]]
+    budget = int(np.ravel(np.broadcast_to(token_budget(candidates, question), (len(candidates),)))[candidate])
+    admission = log.admission(
+        question, layout.tensor, layout.pipeline, float(sized.evaluated.memory.kv_pool[candidate]), budget
+    )
+    name = f"tp{layout.tensor}-pp{layout.pipeline}-ep{layout.expert}-x{layout.replicas}"
+    if candidates.token_budget is not None:
+        name += f"-b{budget}"
     return InferenceOption(
         id=":".join(
             (
                 table.offers[ranking.offer[row]].id,
-                f"tp{layout.tensor}-pp{layout.pipeline}-ep{layout.expert}-x{layout.replicas}",
+                name,
                 weight_format,
             )
         ),
@@ -84,14 +96,16 @@ def _option(
         layout=layout,
         weight_format=weight_format,
         kv_format="bf16" if question.kv_format == "auto" else question.kv_format,
+        max_num_batched_tokens=budget,
         price=price,
         usd_per_million_input=input_usd,
         usd_per_million_output=output_usd,
         usd_per_million_tokens=tokens_usd,
         speed=speed,
         memory=_memory(sized, candidate),
+        admission=admission,
         limit=_limit(sized, candidate, question),
-        working=tuple(working(sized, candidate, question, demand, float(price.usd_per_hour))),
+        working=tuple(working(sized, candidate, question, demand, float(price.usd_per_hour), admission)),
         confidence=confidence_of("output_tok_s", candidate),
         ttft_confidence=confidence_of("ttft", candidate),
         tpot_confidence=confidence_of("tpot", candidate),
@@ -177,6 +191,7 @@ def _memory(sized: Sized, row: int) -> GpuMemory:
     memory = sized.evaluated.memory
     parts = {
         "weights": memory.weights,
+        "draft_and_adapters": memory.resident,
         "kv_cache": memory.kv_pool,
         "activations": memory.activation_peak,
         "runtime": memory.non_torch,
@@ -184,6 +199,8 @@ def _memory(sized: Sized, row: int) -> GpuMemory:
     }
     capacity = float(memory.capacity[row]) / GIB
     parts_gib = {name: float(column[row]) / GIB for name, column in parts.items()}
+    if not parts_gib["draft_and_adapters"]:
+        del parts_gib["draft_and_adapters"]
     return GpuMemory(capacity_gib=capacity, parts_gib=parts_gib, free_gib=capacity - sum(parts_gib.values()))
 
 

@@ -7,7 +7,7 @@ other on the same kind of node is both cheaper and faster; what is rejected keep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from functools import cache
 from typing import Any, Final
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Confidence, InferenceOption, InferencePlan, Rejection
 from planner.engine.candidates import Candidates, check_pinned, enumerate_candidates
-from planner.engine.confidence import ResidualBands, confidence_of
+from planner.engine.confidence import ResidualBands, confidence_beyond, confidence_of
 from planner.engine.cost import recommended
+from planner.engine.engine_log import EngineLog
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_advice import advise
@@ -34,14 +35,17 @@ from planner.engine.inference_rejections import (
 )
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
-from planner.engine.model_summary import model_reading, summarize
+from planner.engine.model_summary import model_reading, summarize, warnings
 from planner.engine.offers import Shape, offer_table, select_offers
+from planner.engine.regime_notes import beyond_measured, check_regimes, regime_assumptions
 from planner.engine.rejections import in_order
 from planner.engine.sentences import Code, FieldName, Noun, say
-from planner.engine.serving import ServingEstimate, cycle
+from planner.engine.serving import ServingEstimate, replica_cycle
 from planner.engine.serving_calibration import Keys, ServingProfiles
 from planner.engine.serving_candidates import candidate_keys
+from planner.engine.serving_regimes import question_draft
 from planner.engine.sizing import Demand, Sizing, demand_of, load_of, size_replicas
+from planner.engine.speculation import cache_arch
 from planner.engine.workload import InferenceQuestion
 
 FloatArray = NDArray[np.float64]
@@ -51,6 +55,14 @@ ENGINE_VERSION: Final = "1"
 """Raised whenever the same question on the same catalog would be answered differently."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """What is served, and what drafts for it where the question names a model."""
+
+    arch: ModelArch
+    draft: ModelArch | None = None
+
+
 def plan_inference(
     question: InferenceQuestion,
     arch: ModelArch,
@@ -58,25 +70,31 @@ def plan_inference(
     profiles: ServingProfiles,
     memory_profile: ServingMemoryProfile,
     today: date,
+    draft: ModelArch | None = None,
 ) -> InferencePlan:
-    """Size and price every way to serve ``arch``; raises ``InvalidQuestion`` for what can't be asked."""
+    """Size and price every way to serve ``arch``; raises ``InvalidQuestion`` for what can't be asked.
+
+    ``draft`` is the question's draft model, where it names one.
+    """
     _check_context(question, arch)
     check_pinned(arch, question)
-    demand = demand_of(question)
+    check_regimes(arch, question)
+    demand = demand_of(question, memory_profile.allocator.block_tokens)
     table = offer_table(snapshot)
     selection = select_offers(table, question, today)
     offer_rows = np.flatnonzero(selection.mask)
     used = np.unique(table.shape[offer_rows])
     shapes = [table.shapes[index] for index in used.tolist()]
     offers = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(shapes))
-    settings = profiles.engines.get(question.engine)
+    settings = profiles.engines.get(profiles.calibrated_as.get(question.engine, question.engine))
     vendors = settings.vendors if settings else ()
     candidates = enumerate_candidates(arch, shapes, question, vendors)
     rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, vendors)]
     options: tuple[InferenceOption, ...] = ()
     found = 0
     if len(candidates):
-        sized, refused = _size(arch, shapes, candidates, question, demand, profiles, memory_profile, offers)
+        models = Models(arch=arch, draft=draft)
+        sized, refused = _size(models, shapes, candidates, question, demand, profiles, memory_profile, offers)
         ranking = rank(sized, used, table, offer_rows, question, today)
         rejections += [
             *refused,
@@ -84,7 +102,11 @@ def plan_inference(
             *reject_budget(ranking.usd_per_hour, ranking.within_budget, question),
         ]
         keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
-        options = build_options(question, demand, sized, ranking, table, _confidence(profiles, keys), today)
+        beyond = beyond_measured(question, arch)
+        log = EngineLog(arch=cache_arch(arch, question_draft(question, arch, draft)), profile=memory_profile)
+        options = build_options(
+            question, demand, sized, ranking, table, _confidence(profiles, keys, beyond), log, today
+        )
         found = int(np.count_nonzero(ranking.within_budget))
     return InferencePlan(
         question=asdict(question),
@@ -99,13 +121,13 @@ def plan_inference(
         options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
         rejections=in_order(rejections),
-        advice=() if options else advise(question, rejections),
+        advice=warnings(arch) if options else (*warnings(arch), *advise(question, rejections)),
         assumptions=tuple(_assumptions(question, arch, memory_profile, snapshot.prices)),
     )
 
 
 def _size(
-    arch: ModelArch,
+    models: Models,
     shapes: Sequence[Shape],
     candidates: Candidates,
     question: InferenceQuestion,
@@ -115,7 +137,7 @@ def _size(
     offers: IntArray,
 ) -> tuple[Sized, list[Rejection]]:
     """Candidates that hold the peak within every limit, thinned to each shape's front; and the refused."""
-    everything = evaluate(arch, shapes, candidates, question, profiles, memory_profile)
+    everything = evaluate(models.arch, shapes, candidates, question, profiles, memory_profile, models.draft)
     refused = list(reject_unfit(everything, shapes, question, offers))
     fits = everything.memory.fits & (np.asarray(everything.limits.kv_sequences) >= 1)
     fitting = everything.take(np.flatnonzero(fits))
@@ -147,7 +169,7 @@ def _sized(
     load = load_of(question, demand, chosen.replicas)
     limits = kept.limits
     places = np.asarray(limits.sequences, dtype=np.float64)
-    full = cycle(kept.coefficients, load, limits, places)
+    full = replica_cycle(kept.coefficients, load, limits, places)
     prefill_share = np.asarray(places * full.prompt_s / full.cycle_s)
     by_memory = np.asarray(limits.kv_sequences) < np.asarray(limits.max_num_seqs)
     return Sized(
@@ -156,7 +178,7 @@ def _sized(
         replicas=replicas[rows],
         nodes=nodes[rows],
         latency_s=latency_s[rows],
-        cycle=cycle(kept.coefficients, load, limits, np.clip(chosen.estimate.running, 1.0, places)),
+        cycle=replica_cycle(kept.coefficients, load, limits, np.clip(chosen.estimate.running, 1.0, places)),
         full_limit=tuple(
             "prefill_compute" if share > 0.5 else "kv_memory" if memory else "decode_bandwidth"
             for share, memory in zip(prefill_share.tolist(), by_memory.tolist(), strict=True)
@@ -178,13 +200,16 @@ def _take_estimate(estimate: ServingEstimate, rows: IntArray) -> ServingEstimate
     return replace(estimate, **columns)
 
 
-def _confidence(profiles: ServingProfiles, keys: Keys) -> ConfidenceOf:
-    """The band of a quantity for a row; quantities share rows of like attributes, so each is looked up once."""
+def _confidence(profiles: ServingProfiles, keys: Keys, beyond: Sequence[str]) -> ConfidenceOf:
+    """The band of a quantity for a row; quantities share rows of like attributes, so each is looked up once.
+
+    ``beyond`` says what of the question no measured case has: the band is then the widest that applies.
+    """
 
     @cache
     def band(quantity: str, attributes: tuple[tuple[str, str], ...]) -> Confidence:
         bands = profiles.bands.get(quantity, ResidualBands(quantity=quantity, bands={}))
-        return confidence_of(bands, dict(attributes))
+        return confidence_beyond(bands, dict(attributes), beyond) if beyond else confidence_of(bands, dict(attributes))
 
     return lambda quantity, row: band(quantity, tuple(keys.attributes(row).items()))
 
@@ -227,7 +252,7 @@ def _assumptions(question: InferenceQuestion, arch: ModelArch, profile: ServingM
         say("A month is 730 hours, rented throughout at the size the peak needs."),
         say("Prices are {prices}, before tax, support, storage and egress.", prices=Noun(prices)),
     ]
-    lines += model_reading(question, arch)
+    lines += [*model_reading(question, arch), *regime_assumptions(question, arch)]
     if question.kv_format == "auto":
         lines.append(say("KV cache in 16 bit."))
     if "auto" in question.weight_formats:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.engine.answers import Term
+from planner.engine.answers import Admission, Term
 from planner.engine.inference_ranking import Sized
 from planner.engine.sentences import Code, Noun, say
 from planner.engine.sizing import Demand
@@ -30,19 +30,35 @@ STEP_FORMULAS: Final = {
     "prefill_launch": say("extra of an iteration that carries prompt tokens"),
     "step": say("scheduler, sampling and host work of one iteration"),
     "sequences": say("host and sampling work of each running sequence"),
+    "draft": say("drafted tokens x one drafting step of the running sequences"),
+    "adapters": say("adapters of the batch, A (1 - (1 - 1/A)^N), read once"),
 }
 
 
-def working(sized: Sized, row: int, question: InferenceQuestion, demand: Demand, usd_per_hour: float) -> Iterator[Term]:
+STATISTICS: Final = {
+    "mean": say("over all requests"),
+    "p50": say("half of the requests wait no longer"),
+    "p90": say("9 of 10 requests wait no longer"),
+    "p95": say("19 of 20 requests wait no longer"),
+    "p99": say("99 of 100 requests wait no longer"),
+}
+
+
+def working(
+    sized: Sized, row: int, question: InferenceQuestion, demand: Demand, usd_per_hour: float, admission: Admission
+) -> Iterator[Term]:
     """Every term of one accepted candidate."""
     yield from _demand_terms(sized, row, question, demand)
     yield from _memory_terms(sized, row, question)
+    yield from _admission_terms(question, admission)
     estimate = sized.sizing.estimate
     for name, seconds in estimate.terms.items():
         value = float(seconds[row]) * 1e3
         if value:
             yield Term(group="step_time", name=name, value=value, unit="ms", formula=STEP_FORMULAS[name])
-    yield from _ttft_terms(sized, row, question)
+    yield from _ttft_terms(sized, row, question, demand)
+    yield from _speculation_terms(sized, row, question)
+    yield from _distribution_terms(sized, row)
     nodes = int(sized.nodes[row])
     yield Term(
         group="cost",
@@ -108,6 +124,7 @@ def _memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterat
     split = f"TP{candidates.tensor[row]} x PP{candidates.pipeline[row]} x EP{candidates.expert[row]}"
     for name, column, formula in (
         ("weights", memory.weights, _weights_formula(weight_format, split)),
+        ("draft_and_adapters", memory.resident, say("draft model, adapter slots, copies of experts")),
         (
             "activation_peak",
             memory.activation_peak,
@@ -127,9 +144,73 @@ def _weights_formula(weight_format: str, split: str) -> str:
     )
 
 
-def _ttft_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterator[Term]:
+def _admission_terms(question: InferenceQuestion, admission: Admission) -> Iterator[Term]:
+    for name, value, tokens in (
+        ("concurrency_as_asked", admission.concurrency, admission.request_tokens),
+        ("concurrency_at_longest", admission.concurrency_at_max_model_len, admission.max_model_len),
+    ):
+        yield Term(
+            group="admission",
+            name=name,
+            value=value,
+            unit="requests",
+            formula=say("KV pool / blocks of a request of {tokens:,} tokens, held whole", tokens=tokens),
+        )
+    yield Term(
+        group="admission",
+        name="kv_cache_tokens",
+        value=float(admission.kv_cache_tokens),
+        unit="tokens",
+        formula=say("as the engine counts them when it starts"),
+    )
+    for line in admission.log_lines:
+        yield Term(
+            group="admission",
+            name="log_line",
+            value=admission.concurrency_at_max_model_len,
+            unit="",
+            formula=say('the engine logs "{line}"', line=line),
+        )
+
+
+def _speculation_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterator[Term]:
+    if question.speculation == "none":
+        return
+    tokens = sized.evaluated.coefficients.tokens_per_step
+    iteration_s = float(np.asarray(sized.cycle.iteration_s)[row])
+    yield Term(
+        group="speculation",
+        name="tokens_per_step",
+        value=tokens,
+        unit="tokens",
+        formula=say(
+            "(1 - {acceptance:g}^{verified}) / (1 - {acceptance:g})",
+            acceptance=question.draft_acceptance,
+            verified=question.draft_tokens + 1,
+        ),
+    )
+    yield Term(
+        group="speculation",
+        name="step_per_token",
+        value=iteration_s / tokens * 1e3,
+        unit="ms",
+        formula=say("one iteration of {step:.2f} ms, verified and drafted / tokens a step", step=iteration_s * 1e3),
+    )
+
+
+def _distribution_terms(sized: Sized, row: int) -> Iterator[Term]:
+    estimate = sized.sizing.estimate
+    for quantity, statistics in (("TTFT", estimate.ttft_s), ("TPOT", estimate.tpot_s)):
+        for name, seconds in statistics.items():
+            value = float(seconds[row]) * 1e3
+            yield Term(
+                group="distribution", name=f"{quantity} {name}", value=value, unit="ms", formula=STATISTICS[name]
+            )
+
+
+def _ttft_terms(sized: Sized, row: int, question: InferenceQuestion, demand: Demand) -> Iterator[Term]:
     rest = float(sized.sizing.estimate.ttft_s["mean"][row])
-    uncached = question.input_tokens * (1 - question.prefix_cache_hit)
+    uncached = question.input_tokens * (1 - demand.cached_share)
     for name, column, formula in (
         (
             "prefill",

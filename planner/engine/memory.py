@@ -64,7 +64,7 @@ class ServingMemoryProfile:
 class ServingMemory:
     """Bytes on the fullest GPU, arrays over layouts.
 
-    ``weights + activation_peak + non_torch + cuda_graphs + kv_pool`` equal ``budget`` (parts that the
+    ``weights + resident + activation_peak + non_torch + cuda_graphs + kv_pool`` equal ``budget`` (parts that the
     engine does not budget are 0 there and in ``unbudgeted``). ``kv_pool`` is negative where the model
     does not fit, by how much it misses.
     """
@@ -74,6 +74,8 @@ class ServingMemory:
     budget: Floats
     """utilization x capacity."""
     weights: Floats
+    resident: Floats
+    """Beside the model's weights: a draft model, adapter slots, copies of experts."""
     activation_peak: Floats
     non_torch: Floats
     cuda_graphs: Floats
@@ -97,11 +99,12 @@ def serving_memory(
     max_num_batched_tokens: ArrayLike,
     max_num_seqs: ArrayLike,
     padding: ExpertPadding | None = None,
+    resident_bytes: ArrayLike = 0.0,
 ) -> ServingMemory:
     """Split a GPU's memory for serving ``arch``, for arrays of hardware and layouts (broadcast together).
 
     ``memory_bytes`` is driver-visible. The KV pool is what the budget leaves:
-    ``utilization x (memory - driver) - weights - activations - non-torch - graphs``.
+    ``utilization x (memory - driver) - weights - resident - activations - non-torch - graphs``.
     """
     given = (memory_bytes, utilization, tp, pp, ep, max_num_batched_tokens, max_num_seqs)
     arrays = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in given))
@@ -119,11 +122,13 @@ def serving_memory(
         on_top = on_top + activation + non_torch
         activation, non_torch = np.zeros_like(capacity), np.zeros_like(capacity)
     budget = share * capacity
-    pool = budget - weights - activation - non_torch - graphs
+    resident = np.asarray(resident_bytes, dtype=np.float64) + np.zeros_like(capacity)
+    pool = budget - weights - resident - activation - non_torch - graphs
     return ServingMemory(
         capacity=capacity,
         budget=budget,
         weights=weights,
+        resident=resident,
         activation_peak=activation,
         non_torch=non_torch,
         cuda_graphs=graphs,

@@ -114,3 +114,5 @@ class ModelArch:
     native_format: str = "bf16"
     quantized_modules: str = ""
     """Which modules the native checkpoint quantizes, where not all linear layers: e.g. ``experts``."""
+    unknown_type: str = ""
+    """The config's ``model_type`` where it isn't known, and the common structure was assumed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.engine.answers import ModelSummary
+from planner.engine.answers import Advice, ModelSummary
 from planner.engine.kv_cache import kv_bytes_per_token_per_gpu
 from planner.engine.model_arch import AttentionGroup, ModelArch
 from planner.engine.param_count import count_parameters
@@ -24,6 +24,19 @@ def summarize(arch: ModelArch) -> ModelSummary:
         kv_bytes_per_token=float(kv_bytes_per_token_per_gpu(arch, "bf16", 1, 1)),
         max_context=arch.max_context,
     )
+
+
+def warnings(arch: ModelArch) -> tuple[Advice, ...]:
+    """What a reader must know of how the model was read, before any number."""
+    if not arch.unknown_type:
+        return ()
+    said = say(
+        "Warning: model_type {kind} is not known. The model was read as a Llama-style decoder from its sizes alone: "
+        "biases, norms, windows or layers of another kind that its code adds are missing. Check the parameter count; "
+        "every figure is extrapolated.",
+        kind=arch.unknown_type,
+    )
+    return (Advice(field="config", suggestion=said, value=""),)
 
 
 def _describe(group: AttentionGroup) -> str:

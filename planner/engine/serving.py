@@ -20,10 +20,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.drained_batches import batch_s, batches_state
 from planner.engine.queueing import exponential_quantile, many_server_wait, single_server_wait
 from planner.engine.serving_candidates import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle, lone_prompt_s
-from planner.engine.step_time import TERMS, step_terms, step_time
+from planner.engine.step_time import step_time
 
 __all__ = [
     "LIMITS",
@@ -35,6 +36,7 @@ __all__ = [
     "ServingLoad",
     "capacity_within_slo",
     "cycle",
+    "replica_cycle",
     "steady_state",
 ]
 
@@ -75,6 +77,8 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
 
     Saturation is a cliff: beyond the admitted places the decode speed stays, and all further load waits.
     """
+    if load.batching != "continuous":
+        return _drained_batches(c, load, limits)
     places = limits.sequences
     full = cycle(c, load, limits, places)
     capacity = places / full.cycle_s
@@ -132,7 +136,7 @@ def _open_loop(
     variation = (load.arrival_cv**2, load.length_cv**2)
     residents, one = _open_residents(c, load, limits, rate)
     busy = np.minimum(rate * one.prompt_s, 0.999)
-    decode = decodes * one.iteration_s / (1.0 - busy)
+    decode = decodes / c.tokens_per_step * one.iteration_s / (1.0 - busy)
     lone = lone_prompt_s(c, load, limits, one.decoding)
     # Prompts that share a launch keep the server less busy, but the one ahead is served at its own length.
     prefill_wait = single_server_wait(busy / lone, lone, *variation)
@@ -177,7 +181,7 @@ def _open_residents(
     def response(residents: FloatArray) -> tuple[FloatArray, Cycle]:
         one = cycle(c, load, limits, np.minimum(residents + 1.0, places), decoding=decoding, rounds=INNER_ROUNDS)
         busy = np.minimum(rate * one.prompt_s, 0.999)
-        decode = decodes * one.iteration_s / (1.0 - busy)
+        decode = decodes / c.tokens_per_step * one.iteration_s / (1.0 - busy)
         wait = single_server_wait(rate, busy / np.maximum(rate, 1e-12), *variation)
         return np.minimum(rate * (one.prompt_s + 1.5 * one.iteration_s + wait + decode), places), one
 
@@ -224,6 +228,30 @@ def _static_batches(
     return _estimate(c, load, limits, same_ttft, same_tpot, rate, at_once, capacity, one, rounds)
 
 
+def replica_cycle(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, residents: Any) -> Cycle:
+    """The cycle of a replica with ``residents`` requests, whichever way it batches."""
+    if load.batching == "continuous":
+        return cycle(c, load, limits, residents)
+    whole, prefill, iteration = batch_s(c, load, limits, residents)
+    return Cycle(
+        cycle_s=whole,
+        decode_s=whole - prefill,
+        iteration_s=iteration,
+        prompt_s=prefill / residents,
+        decoding=residents,
+        cohort=residents,
+    )
+
+
+def _drained_batches(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits) -> ServingEstimate:
+    found = batches_state(c, load, limits)
+    one = replica_cycle(c, load, limits, found.sequences)
+    return _estimate(
+        c, load, limits, found.ttft_s, found.tpot_s, found.requests_s, found.resident, found.capacity_requests_s,
+        one, found.utilization,
+    )  # fmt: skip
+
+
 def _estimate(
     c: ServingCoefficients,
     load: ServingLoad,
@@ -237,7 +265,6 @@ def _estimate(
     utilization: FloatArray,
 ) -> ServingEstimate:
     context = load.input_tokens + load.output_tokens / 2.0
-    parts = step_terms(c.step, one.decoding, one.decoding * context, 0.0, 0.0)
     by_memory = np.asarray(limits.kv_sequences) < limits.max_num_seqs
     at_limit = residents >= limits.sequences
     prefill_bound = residents * one.prompt_s > one.iteration_s * load.output_tokens
@@ -255,7 +282,7 @@ def _estimate(
         capacity_requests_s=capacity,
         utilization=utilization,
         limit=limit,
-        terms=dict(zip(TERMS, parts, strict=True)),
+        terms=c.iteration_terms(one.decoding, one.decoding * context),
     )
 
 

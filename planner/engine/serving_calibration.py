@@ -57,6 +57,14 @@ Level = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoraCosts:
+    """What adapters launch in every layer; data with a source, loaded with the profiles."""
+
+    kernels_per_layer: float = 0.0
+    kernel_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServingProfiles:
     """Fitted constants and engine settings, as values; loaded from the catalog's data."""
 
@@ -70,6 +78,9 @@ class ServingProfiles:
     """Held-out errors by quantity: output_tok_s, tpot, ttft."""
     fitted_on: str = ""
     as_of: str = ""
+    lora: LoraCosts = field(default_factory=LoraCosts)
+    calibrated_as: Mapping[str, str] = field(default_factory=dict)
+    """Engines that have no cases of their own, and the one whose constants they take."""
 
     def newest_era(self, engine: str) -> str:
         """The latest half-year that constants of ``engine`` were fitted for; empty where there is none."""

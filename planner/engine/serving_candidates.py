@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from planner.engine.param_count import attention_params, ffn_params
 from planner.engine.quantization import weight_bytes
 from planner.engine.roofline import half_precision_flops, peak_flops_table
 from planner.engine.serving_calibration import Keys, ServingProfiles, resolve_constants
-from planner.engine.step_time import StepCoefficients
+from planner.engine.step_time import TERMS, StepCoefficients, step_terms, step_time
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -77,6 +78,25 @@ class ServingCoefficients:
     """Prompts waiting before one's own, for every other resident."""
     drain: FloatArray
     """Time that draining a queue takes over what its iterations add up to (ramp, tail, gaps)."""
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens a decoding sequence gains in one iteration."""
+        return 1.0
+
+    @property
+    def step_tokens(self) -> float:
+        """Tokens of the token budget that a decoding sequence takes in one iteration."""
+        return 1.0
+
+    def iteration_s(self, decoding: Any, context_tokens: Any, prefill_tokens: Any = 0.0, pairs: Any = 0.0) -> Any:
+        """Seconds of one iteration (``step_time``), with whatever comes on top of the plain step."""
+        return step_time(self.step, decoding, context_tokens, prefill_tokens, pairs)
+
+    def iteration_terms(self, decoding: Any, context_tokens: Any) -> dict[str, Any]:
+        """Seconds of each part of a decode iteration, by name; the parts sum to it."""
+        parts = step_terms(self.step, decoding, context_tokens, 0.0, 0.0)
+        return dict(zip(TERMS, parts, strict=True))
 
 
 def engine_era(date: str) -> str:

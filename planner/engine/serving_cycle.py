@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.serving_candidates import ServingCoefficients
-from planner.engine.step_time import step_time
 
 FloatArray = NDArray[np.float64]
 LoadKind = Literal["closed", "open", "offline", "static"]
+Batching = Literal["continuous", "dynamic", "static"]
 
 FIXED_POINT_ROUNDS: Final = 6
 LEAST_CHUNK_TOKENS: Final = 16.0
@@ -51,6 +51,9 @@ class ServingLoad:
     length_cv: Any = 0.0
     """Coefficient of variation of the lengths of answers."""
     prefix_cache_hit: Any = 0.0
+    batching: Batching = "continuous"
+    """``static`` waits for a full batch, ``dynamic`` no longer than ``batch_delay_s``; both drain it whole."""
+    batch_delay_s: float = 0.0
 
     @property
     def prompt_tokens(self) -> Any:
@@ -140,19 +143,20 @@ def cycle(
     cohort = prompts_in_the_way(c, load, limits, residents)
     mean_attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
     met = np.maximum(residents - cohort, 0.0) * (1.0 - 0.5 / waves)
+    steps = load.decode_tokens / c.tokens_per_step
     decoding = residents * 0.9 if decoding is None else np.minimum(decoding, residents)
     for _ in range(rounds):
-        iteration = step_time(c.step, decoding, decoding * context, 0.0, 0.0)
-        room = np.maximum(limits.max_num_batched_tokens - decoding, LEAST_CHUNK_TOKENS)
+        iteration = c.iteration_s(decoding, decoding * context)
+        room = chunk_room(c, limits, decoding)
         chunk = np.minimum(cohort * prompt, room)
-        mixed = step_time(c.step, decoding, decoding * context, chunk, chunk * mean_attended)
+        mixed = c.iteration_s(decoding, decoding * context, chunk, chunk * mean_attended)
         prompt_s = (mixed - iteration) * prompt / chunk
-        whole = (load.decode_tokens + 1.0) * iteration + residents * prompt_s
-        decode = load.decode_tokens * iteration + np.maximum(residents - cohort, 0.0) * prompt_s
+        whole = (steps + 1.0) * iteration + residents * prompt_s
+        decode = steps * iteration + np.maximum(residents - cohort, 0.0) * prompt_s
         decoding = residents * decode / whole
     return Cycle(
         cycle_s=whole,
-        decode_s=load.decode_tokens * iteration + met * prompt_s,
+        decode_s=steps * iteration + met * prompt_s,
         iteration_s=iteration,
         prompt_s=prompt_s,
         decoding=decoding,
@@ -167,15 +171,19 @@ def pipeline_fill(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLi
     Stages work on different chunks at a time, so a prompt occupies each stage for a p-th of its work; but one
     chunk passes them one after the other, and the first token waits for the last stage.
     """
-    room = np.maximum(limits.max_num_batched_tokens - decoding, LEAST_CHUNK_TOKENS)
-    chunks = np.ceil(load.prompt_tokens / room)
+    chunks = np.ceil(load.prompt_tokens / chunk_room(c, limits, decoding))
     return (chunks + c.step.pipeline - 1.0) / chunks
 
 
 def lone_prompt_s(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, decoding: Any) -> Any:
     """What one prompt that shares its iterations with no other adds to them: nothing of its launch is shared."""
     prompt, context = load.prompt_tokens, load.mean_context
-    chunk = np.minimum(prompt, np.maximum(limits.max_num_batched_tokens - decoding, LEAST_CHUNK_TOKENS))
+    chunk = np.minimum(prompt, chunk_room(c, limits, decoding))
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    iteration = step_time(c.step, decoding, decoding * context, 0.0, 0.0)
-    return (step_time(c.step, decoding, decoding * context, chunk, chunk * attended) - iteration) * prompt / chunk
+    iteration = c.iteration_s(decoding, decoding * context)
+    return (c.iteration_s(decoding, decoding * context, chunk, chunk * attended) - iteration) * prompt / chunk
+
+
+def chunk_room(c: ServingCoefficients, limits: AdmissionLimits, decoding: Any) -> Any:
+    """Tokens of the budget that running sequences leave for prompts."""
+    return np.maximum(limits.max_num_batched_tokens - decoding * c.step_tokens, LEAST_CHUNK_TOKENS)

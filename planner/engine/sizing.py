@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.serving import AdmissionLimits, ServingEstimate, ServingLoad, steady_state
+from planner.engine.serving import AdmissionLimits, LoadKind, ServingEstimate, ServingLoad, steady_state
 from planner.engine.serving_candidates import ServingCoefficients
-from planner.engine.units import SECONDS_PER_DAY
+from planner.engine.serving_regimes import take_coefficients
+from planner.engine.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +39,10 @@ class Demand:
     peak_requests_s: float
     clients: int
     """0 for an open loop."""
+    is_offline: bool = False
+    """All requests are queued at once; the rates are what the job's time asks for."""
+    cached_share: float = 0.0
+    """Of prompt tokens, those found cached in whole blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,32 +61,54 @@ class Sizing:
     best_tpot_s: FloatArray
 
 
-def demand_of(question: InferenceQuestion) -> Demand:
+def cached_tokens(question: InferenceQuestion, block_tokens: int) -> int:
+    """Prompt tokens found cached: whole blocks, and never the last token, which is always computed.
+
+    >>> cached_tokens(InferenceQuestion(model="m", input_tokens=1000, prefix_cache_hit=0.5), 16)
+    496
+    >>> cached_tokens(InferenceQuestion(model="m", input_tokens=16, prefix_cache_hit=0.99), 16)
+    0
+    """
+    found = min(question.prefix_cache_hit * question.input_tokens, question.input_tokens - 1)
+    return int(found // block_tokens) * block_tokens
+
+
+def demand_of(question: InferenceQuestion, block_tokens: int = 16) -> Demand:
     """The question's traffic as mean and peak requests a second, or a number of clients.
 
     >>> q = InferenceQuestion(model="m", users=86_400, requests_per_user_per_day=10, peak_factor=2.5)
     >>> demand_of(q).peak_requests_s
     25.0
+    >>> demand_of(InferenceQuestion(model="m", offline_requests=36_000, offline_hours=10)).peak_requests_s
+    1.0
     """
+    cached = cached_tokens(question, block_tokens) / question.input_tokens
     if question.concurrency is not None:
-        return Demand(mean_requests_s=0.0, peak_requests_s=0.0, clients=question.concurrency)
+        return Demand(mean_requests_s=0.0, peak_requests_s=0.0, clients=question.concurrency, cached_share=cached)
+    if question.offline_requests is not None:
+        rate = question.offline_requests / ((question.offline_hours or 1.0) * SECONDS_PER_HOUR)
+        return Demand(mean_requests_s=rate, peak_requests_s=rate, clients=0, is_offline=True, cached_share=cached)
     mean = question.requests_per_second
     if mean is None:
         mean = (question.users or 0.0) * (question.requests_per_user_per_day or 0.0) / SECONDS_PER_DAY
-    return Demand(mean_requests_s=mean, peak_requests_s=mean * question.peak_factor, clients=0)
+    peak = mean * question.peak_factor
+    return Demand(mean_requests_s=mean, peak_requests_s=peak, clients=0, cached_share=cached)
 
 
 def load_of(question: InferenceQuestion, demand: Demand, replicas: Any) -> ServingLoad:
     """One replica's share of the peak."""
-    open_loop = demand.clients == 0
+    kind: LoadKind = "offline" if demand.is_offline else "closed" if demand.clients else "open"
     return ServingLoad(
-        kind="open" if open_loop else "closed",
+        kind=kind,
         input_tokens=float(question.input_tokens),
         output_tokens=float(question.output_tokens),
         concurrency=demand.clients / replicas,
         requests_s=demand.peak_requests_s / replicas,
         arrival_cv=question.arrival_cv,
-        prefix_cache_hit=question.prefix_cache_hit,
+        length_cv=question.output_cv,
+        prefix_cache_hit=demand.cached_share,
+        batching=question.batching,  # type: ignore[arg-type]
+        batch_delay_s=question.batch_delay_ms / 1e3,
     )
 
 
@@ -96,7 +123,7 @@ def size_replicas(
         wanted = (
             demand.clients / (places * room)
             if demand.clients
-            else demand.peak_requests_s / (idle.capacity_requests_s * room)
+            else demand.peak_requests_s / ((idle.requests_s if demand.is_offline else idle.capacity_requests_s) * room)
         )
     needed = np.ceil(np.nan_to_num(wanted, nan=MAX_REPLICAS, posinf=MAX_REPLICAS) - 1e-9)
     capacity_replicas = np.clip(needed, 1, MAX_REPLICAS).astype(np.int64)
@@ -108,7 +135,7 @@ def size_replicas(
     short = np.flatnonzero(_too_slow(estimate, question) & (fault == 0))
     if len(short):
         replicas[short] = _search(
-            take(coefficients, short), take_limits(limits, short), question, demand, replicas[short]
+            take_coefficients(coefficients, short), take_limits(limits, short), question, demand, replicas[short]
         )
         fault[short] = np.where(replicas[short] > MAX_REPLICAS, TOO_MANY_REPLICAS, 0)
         estimate = steady_state(coefficients, load_of(question, demand, replicas), limits)
@@ -159,13 +186,6 @@ def _exceeds(by_statistic: dict[str, FloatArray], limit_ms: float | None, questi
 
 def _too_slow(estimate: ServingEstimate, question: InferenceQuestion) -> BoolArray:
     return _exceeds(estimate.ttft_s, question.ttft_ms, question) | _exceeds(estimate.tpot_s, question.tpot_ms, question)
-
-
-def take(coefficients: ServingCoefficients, rows: IntArray) -> ServingCoefficients:
-    """The coefficients of some candidates only."""
-    step = type(coefficients.step)(*(_rows(column, rows) for column in coefficients.step))
-    others = {f.name: _rows(getattr(coefficients, f.name), rows) for f in fields(coefficients) if f.name != "step"}
-    return ServingCoefficients(step=step, **others)
 
 
 def _rows(column: Any, rows: IntArray) -> Any:

@@ -36,9 +36,19 @@ WEIGHT_FORMATS = (
     "gptq_int4",
     "mxfp4",
     "nvfp4",
+    "mxfp8",
+    "gptq_int8",
+    "int4_g32",
+    "gguf_q8_0",
+    "gguf_q4_k_m",
 )
-KV_FORMATS = ("auto", "bf16", "fp8", "int8", "int4")
-SERVING_ENGINES = ("vllm", "tensorrt_llm", "sglang", "llama_cpp")
+KV_FORMATS = ("auto", "bf16", "fp8", "int8", "int4", "nvfp4")
+SERVING_ENGINES = ("vllm", "tensorrt_llm", "sglang", "llama_cpp", "triton")
+SPECULATION = ("none", "ngram", "eagle", "mtp", "draft_model")
+BATCHING = ("continuous", "dynamic", "static")
+ATTENTION_RANKS = ("auto", "tensor", "data")
+PREFIXES = ("private", "shared")
+TOKEN_BUDGETS = ("1024", "2048", "4096", "8192", "16384", "32768")
 PERCENTILES = ("mean", "p50", "p90", "p95", "p99")
 
 
@@ -82,8 +92,9 @@ class PlaceAndPurchase:
 class InferenceQuestion(PlaceAndPurchase):
     """A model and its traffic.
 
-    Traffic is stated in one of three ways: ``requests_per_second`` (mean, open loop), ``users`` with
-    ``requests_per_user_per_day``, or ``concurrency`` (a fixed number of clients, closed loop).
+    Traffic is stated in one of four ways: ``requests_per_second`` (mean, open loop), ``users`` with
+    ``requests_per_user_per_day``, ``concurrency`` (a fixed number of clients, closed loop), or ``offline_requests``
+    to be done within ``offline_hours`` (all queued at once).
     """
 
     input_tokens: int = integer("Input", 1000, 1, 10_000_000, "tokens", "Mean prompt length.", "model")
@@ -103,6 +114,12 @@ class InferenceQuestion(PlaceAndPurchase):
         "clients",
         "Closed loop: each waits for its answer.",
         "traffic",
+    )
+    offline_requests: int | None = integer(
+        "Offline requests", None, 1, 10**12, "requests", "A job: all queued at once, no limit on the wait.", "traffic"
+    )
+    offline_hours: float | None = number(
+        "Done within", None, 0.01, 100_000, "h", "Time for the offline requests.", "traffic"
     )
     peak_factor: float = number(
         "Peak factor", 2.0, 1, 100, "x", "Busiest minutes over the daily mean; 2-3 is usual.", "traffic"
@@ -156,6 +173,66 @@ class InferenceQuestion(PlaceAndPurchase):
         "Token budget", 8192, 16, 1_048_576, "tokens", "Most tokens in one engine step (chunked prefill)."
     )
     prefix_cache_hit: float = number("Prefix cache hit", 0.0, 0, 0.99, "share", "Input tokens found cached.")
+    prefix_kind: str = choice(
+        "Cached prefixes",
+        "private",
+        PREFIXES,
+        "Shared: one prefix of all requests, held once; private: each client's own.",
+        "advanced",
+    )
+    max_model_len: int | None = integer(
+        "Longest request", None, 16, 10_000_000, "tokens", "As the engine is started; empty: the model's context."
+    )
+    token_budgets: tuple[str, ...] = choices(
+        "Token budgets tried", (), TOKEN_BUDGETS, "Searched over; none: the token budget above.", "advanced"
+    )
+    batching: str = choice(
+        "Batching",
+        "continuous",
+        BATCHING,
+        "Static waits for a full batch, dynamic for a delay; both drain it before the next.",
+        "advanced",
+    )
+    batch_delay_ms: float = number(
+        "Batch delay", 50.0, 0, 600_000, "ms", "Dynamic batching: longest wait for company.", "advanced"
+    )
+    output_cv: float = number(
+        "Spread of answers", 0.0, 0, 5, "CV", "Of answers' lengths; a drained batch waits for its longest.", "advanced"
+    )
+    speculation: str = choice(
+        "Speculative decoding", "none", SPECULATION, "What proposes tokens for the model to verify.", "precision"
+    )
+    draft_model: str = ask(
+        FieldSpec(
+            kind="text",
+            label="Draft model",
+            help="For draft_model: a smaller model with the same tokenizer.",
+            section="precision",
+        ),
+        "",
+    )
+    draft_tokens: int = integer("Draft tokens", 3, 1, 16, "tokens", "Proposed each step.", "precision")
+    draft_acceptance: float = number(
+        "Acceptance", 0.7, 0, 1, "share", "Chance that a proposed token is kept, if those before it were.", "precision"
+    )
+    attention_ranks: str = choice(
+        "Attention over ranks",
+        "auto",
+        ATTENTION_RANKS,
+        "Data: each rank has requests of its own beside wide expert groups; auto: where latents would be copied.",
+        "precision",
+    )
+    expert_imbalance: float = number(
+        "Expert imbalance", 1.0, 1, 10, "x", "Busiest expert rank over the mean, beyond measured cases.", "advanced"
+    )
+    redundant_experts: int = integer(
+        "Redundant experts", 0, 0, 4096, "experts", "Copies a layer, for balance; they take memory.", "advanced"
+    )
+    lora_adapters: int = integer("LoRA adapters", 0, 0, 1_000_000, "adapters", "Asked for, each as often.", "advanced")
+    lora_slots: int | None = integer(
+        "LoRA slots", None, 1, 4096, "adapters", "Kept on the GPU; empty: up to 8.", "advanced"
+    )
+    lora_rank: int = integer("LoRA rank", 16, 1, 512, "rank", "The largest allowed; slots are that large.", "advanced")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,7 +441,7 @@ def _cross_check(question_type: type, values: Mapping[str, Any]) -> list[FieldEr
             )
         )
     if question_type is InferenceQuestion:
-        errors += _check_traffic(values)
+        errors += [*_check_traffic(values), *_check_regimes(values)]
     if question_type is TrainingQuestion and values["nodes"] is not None and values["gpus"] is not None:
         errors.append(
             FieldError(
@@ -378,8 +455,9 @@ def _cross_check(question_type: type, values: Mapping[str, Any]) -> list[FieldEr
 
 
 def _check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
-    by_users = (values["users"] is not None, values["requests_per_user_per_day"] is not None)
-    ways = [values["requests_per_second"] is not None, any(by_users), values["concurrency"] is not None]
+    pairs = (("users", "requests_per_user_per_day"), ("offline_requests", "offline_hours"))
+    given = [[values[name] is not None for name in pair] for pair in pairs]
+    ways = [values["requests_per_second"] is not None, values["concurrency"] is not None, *map(any, given)]
     if sum(ways) != 1:
         return [
             FieldError(
@@ -387,28 +465,57 @@ def _check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
                 value=values["requests_per_second"],
                 message="State the traffic in exactly one way." if sum(ways) else "State the traffic.",
                 allowed=say(
-                    "{rate}, or {users} and {each}, or {clients}",
+                    "{rate}, or {users} and {each}, or {clients}, or {requests} and {hours}",
                     rate=FieldName("requests_per_second"),
                     users=FieldName("users"),
                     each=FieldName("requests_per_user_per_day"),
                     clients=FieldName("concurrency"),
+                    requests=FieldName("offline_requests"),
+                    hours=FieldName("offline_hours"),
                 ),
                 code="required",
             )
         ]
-    if any(by_users) and not all(by_users):
-        missing = "requests_per_user_per_day" if by_users[0] else "users"
-        return [
-            FieldError(
-                field=missing,
-                value=None,
-                message="Needed with the other half.",
-                allowed=say(
-                    "{users} and {each} together",
-                    users=FieldName("users"),
-                    each=FieldName("requests_per_user_per_day"),
-                ),
-                code="required",
-            )
-        ]
-    return []
+    return [
+        FieldError(
+            field=pair[halves.index(False)],
+            value=None,
+            message="Needed with the other half.",
+            allowed=say("{one} and {other} together", one=FieldName(pair[0]), other=FieldName(pair[1])),
+            code="required",
+        )
+        for pair, halves in zip(pairs, given, strict=True)
+        if any(halves) and not all(halves)
+    ]
+
+
+def _check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
+    """Settings that are fine by themselves and don't go together."""
+    batched = values["batching"] != "continuous"
+    offline = values["offline_requests"] is not None
+    faults = (
+        (
+            offline and values["ttft_ms"] is not None,
+            "ttft_ms",
+            say("Queued at once, requests wait for hours."),
+            say("empty"),
+        ),
+        (offline and batched, "batching", say("Offline requests are batched continuously."), "continuous"),
+        (
+            batched and values["speculation"] != "none",
+            "speculation",
+            say("Drained batches are planned without drafts."),
+            say("none, or batching continuous"),
+        ),
+        (
+            values["speculation"] == "draft_model" and not values["draft_model"],
+            "draft_model",
+            say("Name the draft model."),
+            say("a catalog name or a Hugging Face id"),
+        ),
+    )
+    return [
+        FieldError(field=field, value=values[field], message=message, allowed=allowed, code="conflict")
+        for is_fault, field, message, allowed in faults
+        if is_fault
+    ]

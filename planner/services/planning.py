@@ -45,6 +45,7 @@ def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today:
         serving_profiles(),
         serving_memory_profile(question.engine),
         today,
+        resolve_draft(question),
     )
 
 
@@ -120,6 +121,16 @@ def resolve_model(question: PlaceAndPurchase) -> ModelArch:
     arch = find_model(question.model)
     if arch is None:
         raise InvalidQuestion([_unknown_model(question.model)])
+    return arch
+
+
+def resolve_draft(question: InferenceQuestion) -> ModelArch | None:
+    """The question's draft model, where it names one."""
+    if question.speculation != "draft_model":
+        return None
+    arch = find_model(question.draft_model)
+    if arch is None:
+        raise InvalidQuestion([replace(_unknown_model(question.draft_model), field="draft_model")])
     return arch
 
 

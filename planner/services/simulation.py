@@ -25,7 +25,7 @@ from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.workload import InferenceQuestion, parse_question
-from planner.services.planning import plan_inference, resolve_model
+from planner.services.planning import plan_inference, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
 from planner.services.simulation_report import Costs, incident_report, report
@@ -217,6 +217,7 @@ def fleet_of(
         serving_memory_profile(question.engine),
         lengths=source.lengths,
         hash_tokens=source.hash_tokens,
+        draft=resolve_draft(question),
     )
     return planned_fleet(option, kind, question, settings, kv_bytes_per_token=summarize(arch).kv_bytes_per_token)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,12 @@ from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import OfferTable, Shape, offer_table
 from planner.engine.serving_calibration import ServingProfiles
+from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_regimes import RegimeCoefficients, question_draft
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.setup import ContinuousReplica
-from planner.engine.step_time import StepCoefficients
+from planner.engine.speculation import cache_arch
+from planner.engine.step_time import StepCoefficients, step_time
 from planner.engine.workload import InferenceQuestion
 
 
@@ -40,8 +44,9 @@ def planned_replica(
     *,
     lengths: Lengths,
     hash_tokens: int | None,
+    draft: ModelArch | None = None,
 ) -> ContinuousReplica:
-    """The replica that ``option`` is made of."""
+    """The replica that ``option`` is made of; ``draft`` is the question's draft model, where it names one."""
     return replica_on(
         _shape_of(option, offer_table(snapshot)),
         option.layout,
@@ -53,6 +58,7 @@ def planned_replica(
         memory_profile,
         lengths=lengths,
         hash_tokens=hash_tokens,
+        draft=draft,
     )
 
 
@@ -68,6 +74,7 @@ def replica_on(
     *,
     lengths: Lengths,
     hash_tokens: int | None,
+    draft: ModelArch | None = None,
 ) -> ContinuousReplica:
     """One replica in a layout on a kind of node, with the plan's own step time and memory.
 
@@ -76,10 +83,10 @@ def replica_on(
     counted so that requests of the traffic's mean length fit as often as they do in the engine.
     """
     candidates = _one_candidate(layout, weight_format)
-    evaluated = evaluate(arch, [shape], candidates, question, profiles, memory_profile)
+    evaluated = evaluate(arch, [shape], candidates, question, profiles, memory_profile, draft)
     tokens = lengths.input_tokens + lengths.output_tokens / 2
     fits = max_concurrency(
-        arch,
+        cache_arch(arch, question_draft(question, arch, draft)),
         question.kv_format,
         candidates.tensor,
         candidates.pipeline,
@@ -103,13 +110,29 @@ def replica_on(
         request_s=float(np.ravel(evaluated.coefficients.request_s)[0]),
         prefix_cache=settings.prefix_caching,
         hash_tokens=_hash_unit(hash_tokens, block),
-        draft_tokens=settings.draft_tokens,
-        acceptance=settings.acceptance,
-        draft_share=settings.draft_share,
+        **_drafting(question, settings, evaluated.coefficients),
         gpus=float(evaluated.gpus_per_replica[0]),
         max_waiting=settings.max_waiting,
         queue_timeout_s=settings.queue_timeout_s,
     )
+
+
+def _drafting(
+    question: InferenceQuestion, settings: SimulationQuestion, coefficients: ServingCoefficients
+) -> dict[str, Any]:
+    """Drafts as the scenario has them, or else as the plan's question does, at the cost of its own draft step."""
+    speculation = coefficients.speculation if isinstance(coefficients, RegimeCoefficients) else None
+    if settings.draft_tokens or speculation is None:
+        return {
+            "draft_tokens": settings.draft_tokens,
+            "acceptance": settings.acceptance,
+            "draft_share": settings.draft_share,
+        }
+    share = 0.0
+    if speculation.draft is not None:
+        alone = (1.0, float(question.input_tokens), 0.0, 0.0)
+        share = float(np.ravel(step_time(speculation.draft, *alone) / step_time(coefficients.step, *alone))[0])
+    return {"draft_tokens": question.draft_tokens, "acceptance": question.draft_acceptance, "draft_share": share}
 
 
 def _hash_unit(hash_tokens: int | None, block_tokens: int) -> int | None:

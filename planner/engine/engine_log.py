@@ -1,0 +1,74 @@
+"""What a replica's KV cache admits, in the engine's own words, so that a start-up log can be matched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.engine.answers import Admission
+from planner.engine.kv_cache import logged_tokens, max_concurrency
+from planner.engine.memory import ServingMemoryProfile
+from planner.engine.model_arch import ModelArch
+from planner.engine.workload import InferenceQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLog:
+    """The model as its cache is cut (a draft's layers included), and the engine's allocator."""
+
+    arch: ModelArch
+    profile: ServingMemoryProfile
+
+    def admission(
+        self, question: InferenceQuestion, tensor: int, pipeline: int, pool_bytes: float, token_budget: int
+    ) -> Admission:
+        """Requests that one GPU's pool holds at the asked lengths and at the longest the engine is started for."""
+        tokens = question.input_tokens + question.output_tokens
+        longest = question.max_model_len or self.arch.max_context or tokens
+        held = max_concurrency(
+            self.arch,
+            question.kv_format,
+            tensor,
+            pipeline,
+            pool_bytes,
+            np.array([tokens, longest], dtype=np.float64),
+            max_num_batched_tokens=token_budget,
+            allocator=self.profile.allocator,
+        )
+        line = logged_tokens(
+            self.arch,
+            question.kv_format,
+            tensor,
+            pipeline,
+            pool_bytes,
+            max_model_len=longest,
+            max_num_batched_tokens=token_budget,
+            by_concurrency=self.profile.logs_concurrency_tokens,
+            allocator=self.profile.allocator,
+        )
+        at_asked, at_longest = (float(value) for value in held)
+        return Admission(
+            request_tokens=tokens,
+            concurrency=at_asked,
+            max_model_len=longest,
+            concurrency_at_max_model_len=at_longest,
+            kv_cache_tokens=int(line),
+            log_lines=_log_lines(question.engine, int(line), longest, at_longest),
+        )
+
+
+def _log_lines(engine: str, tokens: int, longest: int, concurrency: float) -> tuple[str, ...]:
+    """As the engine prints them; empty where its words aren't known.
+
+    >>> _log_lines("vllm", 226_240, 4096, 55.234)[1]
+    'Maximum concurrency for 4,096 tokens per request: 55.23x'
+    """
+    if engine == "vllm":
+        return (
+            f"GPU KV cache size: {tokens:,} tokens",
+            f"Maximum concurrency for {longest:,} tokens per request: {concurrency:.2f}x",
+        )
+    if engine == "sglang":
+        return (f"max_total_num_tokens={tokens}",)
+    return ()

@@ -1,0 +1,105 @@
+"""What a question asks for beyond the measured cases, said where its answer is read; and what can't be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.model_arch import ModelArch
+from planner.engine.sentences import Code, say
+from planner.engine.serving_regimes import lora_slots
+from planner.engine.speculation import tokens_per_step
+from planner.engine.workload import InferenceQuestion
+
+
+def check_regimes(arch: ModelArch, question: InferenceQuestion) -> None:
+    """Raise ``InvalidQuestion`` for settings that this model can't have."""
+    has_experts = any(group.kind == "moe" for group in arch.ffn)
+    tokens = question.input_tokens + question.output_tokens
+    errors = []
+    if question.attention_ranks == "data" and not has_experts:
+        errors.append(_fault("attention_ranks", "data", say("The model has no experts."), "auto, tensor"))
+    if question.redundant_experts and not has_experts:
+        errors.append(_fault("redundant_experts", question.redundant_experts, say("The model has no experts."), "0"))
+    if question.max_model_len is not None and question.max_model_len < tokens:
+        message = say("Input and output together are {tokens:,} tokens.", tokens=tokens)
+        errors.append(
+            _fault("max_model_len", question.max_model_len, message, say("{tokens:,} or more", tokens=tokens))
+        )
+    if errors:
+        raise InvalidQuestion(errors)
+
+
+def _fault(field: str, value: object, message: str, allowed: str) -> FieldError:
+    return FieldError(field=field, value=value, message=message, allowed=allowed, code="conflict")
+
+
+def beyond_measured(question: InferenceQuestion, arch: ModelArch) -> tuple[str, ...]:
+    """What of the question no measured case has: reasons to call its figures extrapolated."""
+    return tuple(_beyond(question, arch))
+
+
+def _beyond(question: InferenceQuestion, arch: ModelArch) -> Iterator[str]:
+    if arch.unknown_type:
+        yield say("model_type {kind}", kind=arch.unknown_type)
+    if question.speculation != "none":
+        yield say("speculative decoding")
+    if question.lora_adapters:
+        yield say("LoRA adapters")
+    if question.batching != "continuous":
+        yield say("drained batches")
+    if question.expert_imbalance > 1.0 or question.redundant_experts:
+        yield say("expert imbalance")
+    if question.attention_ranks == "data" and not any(group.kind == "mla" for group in arch.attention):
+        yield say("data-parallel attention without latents")
+
+
+def regime_assumptions(question: InferenceQuestion, arch: ModelArch) -> list[str]:
+    """What the answer rests on beside a plain question's assumptions."""
+    return list(_assumptions(question))
+
+
+def _assumptions(question: InferenceQuestion) -> Iterator[str]:
+    if question.speculation != "none":
+        yield say(
+            "Speculative decoding ({kind}): {drafts} tokens drafted a step, each kept with probability "
+            "{acceptance:g} where those before it were: {tokens:.2f} tokens a step.",
+            kind=Code(question.speculation),
+            drafts=question.draft_tokens,
+            acceptance=question.draft_acceptance,
+            tokens=tokens_per_step(question.draft_acceptance, question.draft_tokens),
+        )
+    if question.lora_adapters:
+        yield say(
+            "{adapters:,} LoRA adapters of rank {rank} on every linear layer but routed experts, asked for alike; "
+            "{slots} kept on the GPU.",
+            adapters=question.lora_adapters,
+            rank=question.lora_rank,
+            slots=lora_slots(question),
+        )
+    if question.prefix_cache_hit:
+        kind = (
+            say("Cached prompt tokens are whole blocks of one prefix, held once.")
+            if question.prefix_kind == "shared"
+            else say("Cached prompt tokens are whole blocks of each client's own.")
+        )
+        yield kind
+    if question.batching == "static":
+        yield say("A static batch waits until it is full, and lasts as long as its longest answer.")
+    if question.batching == "dynamic":
+        yield say(
+            "A dynamic batch takes what has come, waits {delay:g} ms at most for company, and lasts as long as its "
+            "longest answer.",
+            delay=question.batch_delay_ms,
+        )
+    if question.offline_requests is not None:
+        yield say(
+            "{requests:,} requests are queued at once and done within {hours:g} h, headroom kept; waits don't count.",
+            requests=question.offline_requests,
+            hours=question.offline_hours,
+        )
+    if question.expert_imbalance > 1.0:
+        yield say(
+            "The busiest expert rank has {imbalance:g} times the mean work, and all ranks wait for it.",
+            imbalance=question.expert_imbalance,
+        )

@@ -1,0 +1,226 @@
+"""Questions beyond plain serving, asked of the whole search: drafts, adapters, batching, jobs, experts, budgets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from catalog.model_files import find_model
+from catalog.profiles import serving_memory_profile, serving_profiles
+from planner.engine.answers import InferencePlan
+from planner.engine.errors import InvalidQuestion
+from planner.engine.hf_config import parse_hf_config
+from planner.engine.inference_plan import plan_inference
+from planner.engine.workload import InferenceQuestion, parse_question
+from tests.engine.published_models import published
+from tests.engine.small_catalog import TODAY, accelerator, snapshot
+
+LLAMA_CONFIG: dict[str, Any] = {
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+}
+
+
+def plan(**raw: Any) -> InferencePlan:
+    asked = {"model": "llama-3.1-8b", "requests_per_second": 5, "accelerators": ["h100-sxm"], **raw}
+    question = parse_question(InferenceQuestion, {name: value for name, value in asked.items() if value is not None})
+    arch = parse_hf_config(question.config) if question.config else published(question.model)
+    draft = find_model(question.draft_model) if question.draft_model else None
+    memory = serving_memory_profile(question.engine)
+    return plan_inference(question, arch, snapshot(), serving_profiles(), memory, TODAY, draft)
+
+
+def fault(**raw: Any) -> tuple[str, str]:
+    with pytest.raises(InvalidQuestion) as caught:
+        plan(**raw)
+    (error,) = caught.value.errors
+    return error.field, error.code
+
+
+def one(**raw: Any) -> Any:
+    """The option of one 16-bit replica a GPU."""
+    return next(o for o in plan(**raw, weight_formats=["bf16"], tensor_parallel=1).options)
+
+
+# Speculative decoding
+
+
+def test_drafts_shorten_answers_and_take_memory() -> None:
+    plain, drafted = one(), one(speculation="eagle", draft_tokens=3, draft_acceptance=0.8)
+    assert drafted.speed.tpot_ms["mean"] < 0.7 * plain.speed.tpot_ms["mean"]
+    assert drafted.memory.parts_gib["draft_and_adapters"] == pytest.approx(0.5034e9 / 2**30, rel=0.01)
+    assert "draft_and_adapters" not in plain.memory.parts_gib
+    assert sum(drafted.memory.parts_gib.values()) + drafted.memory.free_gib == pytest.approx(
+        drafted.memory.capacity_gib
+    )
+    # 33 layers hold the cache instead of 32.
+    ratio = drafted.admission.concurrency / plain.admission.concurrency
+    pools = drafted.memory.parts_gib["kv_cache"] / plain.memory.parts_gib["kv_cache"]
+    assert ratio == pytest.approx(32 / 33 * pools, rel=1e-4)
+    tokens = next(t for t in drafted.working if t.name == "tokens_per_step")
+    assert tokens.value == pytest.approx((1 - 0.8**4) / 0.2)
+
+
+def test_drafts_are_extrapolated_with_a_band_no_narrower() -> None:
+    plain, drafted = one(), one(speculation="mtp")
+    assert plain.confidence.kind == "calibrated"
+    assert drafted.confidence.kind == "extrapolated"
+    assert drafted.confidence.low <= plain.confidence.low
+    assert drafted.confidence.high >= plain.confidence.high
+    assert drafted.confidence.basis.endswith("not measured: speculative decoding")
+
+
+def test_a_named_draft_model_is_loaded_and_cached() -> None:
+    asked = {"model": "llama-3.1-70b", "weight_formats": ["bf16"], "tensor_parallel": 4}
+    drafted = plan(**asked, speculation="draft_model", draft_model="llama-3.1-8b").options[0]
+    assert drafted.memory.parts_gib["draft_and_adapters"] == pytest.approx(14.96 / 4, abs=0.01)
+    assert fault(speculation="draft_model") == ("draft_model", "conflict")
+
+
+# Adapters
+
+
+def test_adapter_slots_take_memory_and_every_token_pays() -> None:
+    plain, adapted = one(), one(lora_adapters=20, lora_rank=16)
+    assert adapted.memory.parts_gib["draft_and_adapters"] == pytest.approx(8 * 2 * 41_943_040 / 2**30)
+    assert adapted.speed.tpot_ms["mean"] > plain.speed.tpot_ms["mean"] + 0.7
+    assert adapted.confidence.kind == "extrapolated"
+
+
+# Prefix cache
+
+
+def test_cached_prompts_count_in_whole_blocks() -> None:
+    asked = {"input_tokens": 1000, "prefix_cache_hit": 0.5}
+    prefill = next(t for t in one(**asked).working if t.group == "ttft" and t.name == "prefill")
+    assert prefill.formula.startswith("504 prompt tokens")
+    assert one(input_tokens=16, prefix_cache_hit=0.99).speed.ttft_ms == one(input_tokens=16).speed.ttft_ms
+
+
+def test_a_shared_prefix_is_held_once() -> None:
+    asked = {"input_tokens": 4000, "output_tokens": 200, "prefix_cache_hit": 0.8}
+    own, shared = one(**asked), one(**asked, prefix_kind="shared")
+    ratio = shared.speed.max_concurrency / shared.layout.replicas / (own.speed.max_concurrency / own.layout.replicas)
+    # The batch limit of 256 binds before 4,100 / 900 of the requests fit.
+    assert own.speed.max_concurrency / own.layout.replicas < 256
+    assert ratio == pytest.approx(min(256 / (own.speed.max_concurrency / own.layout.replicas), 4100 / 900), rel=0.05)
+
+
+# Batching and jobs
+
+
+def test_drained_batches_need_more_replicas_than_continuous_ones() -> None:
+    continuous, static = plan(requests_per_second=60), plan(requests_per_second=60, batching="static", output_cv=0.8)
+    assert static.options[0].price.usd_per_month > continuous.options[0].price.usd_per_month
+    assert any("static batch" in line for line in static.assumptions)
+
+
+def test_an_offline_job_is_done_in_time() -> None:
+    found = plan(requests_per_second=None, offline_requests=2_000_000, offline_hours=12)
+    option = found.options[0]
+    assert found.peak_requests_s == pytest.approx(2_000_000 / (12 * 3600))
+    assert option.speed.capacity_requests_s * 12 * 3600 * 0.8 >= 2_000_000 * 0.999
+    assert fault(requests_per_second=None, offline_requests=10, offline_hours=1, ttft_ms=500) == ("ttft_ms", "conflict")
+    assert fault(requests_per_second=None, offline_requests=10) == ("offline_hours", "required")
+    assert fault(offline_requests=10, offline_hours=1) == ("requests_per_second", "required")
+
+
+def test_batched_drafts_are_refused() -> None:
+    assert fault(batching="dynamic", speculation="ngram") == ("speculation", "conflict")
+
+
+# Search over the token budget
+
+
+def test_token_budgets_are_searched_and_named() -> None:
+    found = plan(token_budgets=["1024", "16384"], max_options=200)
+    budgets = {option.max_num_batched_tokens for option in found.options}
+    assert budgets <= {1024, 16384}
+    assert all(o.id.split(":")[1].endswith(f"-b{o.max_num_batched_tokens}") for o in found.options)
+    alone = [plan(max_num_batched_tokens=int(b), max_options=200).options_found for b in ("1024", "16384")]
+    assert found.options_tried == 2 * plan(max_options=200).options_tried
+    assert 0 < found.options_found <= sum(alone)
+
+
+# Wide experts
+
+
+def test_attention_ranks_of_their_own_beside_wide_experts() -> None:
+    found = plan(model="qwen3-30b-a3b", attention_ranks="data", expert_parallel=8)
+    assert {(o.layout.tensor, o.layout.expert) for o in found.options} == {(1, 8)}
+    assert found.options[0].confidence.kind == "extrapolated"
+    assert fault(attention_ranks="data") == ("attention_ranks", "conflict")
+
+
+def test_experts_out_of_balance_are_slower_and_copies_take_memory() -> None:
+    asked: dict[str, Any] = {"model": "qwen3-30b-a3b", "tensor_parallel": 8, "expert_parallel": 8}
+    even, skewed = plan(**asked).options[0], plan(**asked, expert_imbalance=2).options[0]
+    assert skewed.speed.capacity_requests_s / skewed.layout.replicas < (
+        even.speed.capacity_requests_s / even.layout.replicas
+    )
+    copied = plan(**asked, redundant_experts=8).options[0]
+    # 8 more experts of 3 x 2048 x 768 in 48 layers, 16 bit or 8, over 8 ranks.
+    bytes_each = {"bf16": 2, "fp8": 1}[copied.weight_format]
+    expected = 3 * 2048 * 768 * 48 * bytes_each / 2**30
+    assert copied.memory.parts_gib["draft_and_adapters"] == pytest.approx(expected, rel=0.01)
+
+
+# What the engine logs
+
+
+def test_concurrency_is_stated_at_the_asked_lengths_and_as_the_engine_logs_it() -> None:
+    option = one(input_tokens=3500, output_tokens=596, max_model_len=4096)
+    admission = option.admission
+    pool = option.memory.parts_gib["kv_cache"] * 2**30
+    assert admission.request_tokens == admission.max_model_len == 4096
+    assert admission.concurrency == pytest.approx(int(pool / (131_072 * 16)) / 256)
+    assert admission.log_lines == (
+        f"GPU KV cache size: {admission.kv_cache_tokens:,} tokens",
+        f"Maximum concurrency for 4,096 tokens per request: {admission.concurrency:.2f}x",
+    )
+    assert admission.kv_cache_tokens == int(admission.concurrency * 4096)
+    assert fault(input_tokens=5000, max_model_len=4096) == ("max_model_len", "conflict")
+
+
+def test_every_statistic_is_in_the_working() -> None:
+    option = one()
+    shown = {t.name: t.value for t in option.working if t.group == "distribution"}
+    for name in ("mean", "p50", "p90", "p95", "p99"):
+        assert shown[f"TTFT {name}"] == option.speed.ttft_ms[name]
+        assert shown[f"TPOT {name}"] == option.speed.tpot_ms[name]
+
+
+# Models that aren't known
+
+
+def test_an_unknown_model_type_is_warned_of_and_extrapolated() -> None:
+    known = plan(config=LLAMA_CONFIG | {"model_type": "llama"}, model="")
+    unknown = plan(config=LLAMA_CONFIG | {"model_type": "brand_new"}, model="")
+    assert known.advice == ()
+    assert known.options[0].confidence.kind == "calibrated"
+    (warning,) = unknown.advice
+    assert warning.suggestion.startswith("Warning: model_type brand_new is not known.")
+    for option in unknown.options:
+        for confidence in (option.confidence, option.ttft_confidence, option.tpot_confidence):
+            assert confidence.kind == "extrapolated"
+            assert "model_type brand_new" in confidence.basis
+    assert unknown.options[0].confidence.high >= known.options[0].confidence.high
+    assert plan(config=LLAMA_CONFIG, model="").advice[0].suggestion.startswith("Warning: model_type (not stated)")
+
+
+def test_an_ensemble_runs_where_its_engine_does() -> None:
+    found = plan(engine="triton")
+    assert found.options
+    elsewhere = snapshot(card=replace(accelerator(), vendor="AMD"))
+    question = InferenceQuestion(model="llama-3.1-8b", requests_per_second=1, engine="triton")
+    memory = serving_memory_profile("triton")
+    assert memory.engine == "tensorrt_llm"
+    refused = plan_inference(question, published("llama-3.1-8b"), elsewhere, serving_profiles(), memory, TODAY)
+    assert {r.code for r in refused.rejections} >= {"engine"}
