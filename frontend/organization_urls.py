@@ -3,7 +3,7 @@
 from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 
-from frontend.views import audit, keys, members, organizations, price_book_entries, price_books
+from frontend.views import audit, keys, members, organizations, price_book_entries, price_books, webhooks
 
 
 class PriceBookKindConverter(StringConverter):
@@ -37,6 +37,14 @@ urlpatterns = [
     path("invitations/<str:token>/", members.invitation, name="invitation"),
     path("organizations/<slug:slug>/keys/", keys.keys, name="keys"),
     path("organizations/<slug:slug>/keys/<uuid:uuid>/revoke/", keys.revoke, name="key-revoke"),
+    path("organizations/<slug:slug>/webhooks/", webhooks.webhooks, name="webhooks"),
+    path("organizations/<slug:slug>/webhooks/<uuid:uuid>/", webhooks.webhook, name="webhook"),
+    path("organizations/<slug:slug>/webhooks/<uuid:uuid>/act/", webhooks.act, name="webhook-act"),
+    path(
+        "organizations/<slug:slug>/webhooks/<uuid:uuid>/deliveries/<uuid:delivery>/again/",
+        webhooks.redeliver,
+        name="webhook-redeliver",
+    ),
     path("organizations/<slug:slug>/audit/", audit.audit, name="audit"),
     path("organizations/<slug:slug>/audit.csv", audit.audit_csv, name="audit-csv"),
     path("organizations/<slug:slug>/exchange-rates/", price_books.exchange_rates, name="exchange-rates"),

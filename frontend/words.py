@@ -232,6 +232,14 @@ CHOICES: dict[str, str | Promise] = {
     "node_month": _("node and month"),
     "capacity": _("Capacity"),
     "spend": _("Spend"),
+    "on": _("On"),
+    "off": _("Off"),
+    "quote.issued": _("Quote issued"),
+    "quote.accepted": _("Quote accepted"),
+    "quote.superseded": _("Quote superseded"),
+    "scenario.saved": _("Scenario saved"),
+    "scenario.version_saved": _("Scenario version saved"),
+    "ping": _("Trial"),
     "round_robin": _("Round robin"),
     "least_outstanding": _("Least outstanding"),
     "power_of_two": _("Better of two"),
@@ -268,6 +276,7 @@ KINDS: dict[str, str | Promise] = {
     "scenariocomment": _("comment"),
     "sharelink": _("link"),
     "quote": _("quote"),
+    "webhook": _("webhook"),
 }
 FLAGS: dict[str, str | Promise] = {
     "price_book_discount": _("your discount"),
@@ -281,6 +290,20 @@ STATES: dict[str, str | Promise] = {
     "revoked": _("revoked"),
     "expired": _("expired"),
     "active": _("active"),
+    "pending": _("pending"),
+    "delivered": _("delivered"),
+    "failed": _("given up"),
+}
+DELIVERY_ERRORS: dict[str, str | Promise] = {
+    "address": _("no public address"),
+    "url": _("not a usable address"),
+    "name": _("the name is not known"),
+    "connection": _("no connection"),
+    "tls": _("the certificate is not good"),
+    "timeout": _("no answer in 10 s"),
+    "redirect": _("a redirect, not followed"),
+    "status": _("not accepted"),
+    "secret": _("the secret can't be read: make a new one"),
 }
 UNKNOWN = _("unknown")
 
@@ -383,6 +406,11 @@ def kind(model: str) -> str:
 def state(code: str) -> str:
     """What has become of an invitation or a key."""
     return str(STATES.get(code, code))
+
+
+def delivery_error(code: str) -> str:
+    """Why a webhook could not be reached."""
+    return str(DELIVERY_ERRORS.get(code, plain(code)))
 
 
 def choice(code: str) -> str:

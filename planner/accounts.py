@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from typing import Any
-
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
-from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.http import HttpRequest
 
 from planner.models import User
+from planner.services.sealed import seal, unseal
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -27,20 +23,12 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     """Second factors; their secrets are encrypted, so that a copy of the database alone opens nothing."""
 
     def encrypt(self, text: str) -> str:
-        return _ciphers().encrypt(text.encode()).decode()
+        return seal(text, purpose="mfa")
 
     def decrypt(self, encrypted_text: str) -> str:
-        return _ciphers().decrypt(encrypted_text.encode()).decode()
+        return unseal(encrypted_text, purpose="mfa")
 
 
 def display_name(user: User) -> str:
     """How pages and messages call a person."""
     return user.email or user.username
-
-
-def _ciphers() -> MultiFernet:
-    """Writes with the site's secret key, reads what was written with the keys before it too."""
-    keys: list[Any] = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return MultiFernet(
-        [Fernet(base64.urlsafe_b64encode(hashlib.sha256(f"mfa:{key}".encode()).digest())) for key in keys]
-    )

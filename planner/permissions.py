@@ -40,6 +40,8 @@ PERMISSIONS: dict[str, Grant] = {
     "planner.change_scenario": Grant(role=Role.PLANNER, key_scope="scenarios:write"),
     "planner.view_quote": Grant(role=Role.VIEWER, key_scope="quotes:read"),
     "planner.change_quote": Grant(role=Role.BUYER, key_scope="quotes:write"),
+    "planner.view_webhook": Grant(role=Role.BUYER, key_scope="webhooks:read"),
+    "planner.change_webhook": Grant(role=Role.BUYER, key_scope="webhooks:write"),
 }
 """``use_prices``: plan with the organization's own prices."""
 

@@ -167,12 +167,25 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": RUN_RESEND_SECONDS,
         "options": {"expires": RUN_RESEND_SECONDS},
     },
+    "resend-due-webhooks": {
+        "task": "planner.resend_due_webhooks",
+        "schedule": RUN_RESEND_SECONDS,
+        "options": {"expires": RUN_RESEND_SECONDS},
+    },
+    "delete-old-deliveries": {
+        "task": "planner.delete_old_deliveries",
+        "schedule": 24 * 3600.0,
+        "options": {"expires": 3600},
+    },
     "delete-old-runs": {"task": "planner.delete_old_runs", "schedule": 24 * 3600.0, "options": {"expires": 3600}},
 }
 # A worker that reports no progress for this long has lost its run to the others.
 RUN_LEASE_SECONDS = env.float("RUN_LEASE_SECONDS", default=30.0)
 RUN_MAX_ATTEMPTS = 3
 ANONYMOUS_RUN_DAYS = env.int("ANONYMOUS_RUN_DAYS", default=30)
+
+# Webhooks reach public addresses over https; those of these networks (CIDR) too, also over http and on any port.
+WEBHOOK_ALLOWED_NETWORKS = env.list("WEBHOOK_ALLOWED_NETWORKS", default=[])
 
 AUTHENTICATION_BACKENDS = [
     "rules.permissions.ObjectPermissionBackend",
@@ -302,6 +315,10 @@ SPECTACULAR_SETTINGS = {
         {"name": "organizations", "description": "Who works together: members, invitations, keys, the audit log."},
         {"name": "price books", "description": "What an organization pays; its plans use the book that is in use."},
         {"name": "scenarios", "description": "Saved plans: versions, comments, links, what changed since."},
+        {
+            "name": "webhooks",
+            "description": "Other systems told what happens: signed, retried, with a log of deliveries.",
+        },
         {"name": "quotes", "description": "Offers in writing: frozen when issued, numbered without gaps, as files."},
     ],
     "SCHEMA_PATH_PREFIX": "/api/v1",

@@ -12,6 +12,8 @@ from planner.services.compiled_simulator import compile_ahead
 from planner.services.run_execution import execute_run, help_with_run
 from planner.services.run_parts import HELP_RUN_TASK
 from planner.services.runs import EXECUTE_RUN_TASK, delete_old_runs, resend_lost_runs
+from planner.services.webhook_delivery import delete_old_deliveries, deliver, resend_due_deliveries
+from planner.services.webhooks import DELIVER_TASK
 
 
 @shared_task(name=EXECUTE_RUN_TASK)
@@ -38,8 +40,27 @@ def delete_old_runs_task() -> None:
     delete_old_runs()
 
 
+@shared_task(name=DELIVER_TASK)
+def deliver_webhook_task(delivery_id: int) -> None:
+    """Make one attempt to deliver."""
+    deliver(delivery_id=delivery_id)
+
+
+@shared_task(name="planner.resend_due_webhooks")
+def resend_due_webhooks_task() -> None:
+    """Every few seconds: announce the deliveries whose time has come."""
+    resend_due_deliveries()
+
+
+@shared_task(name="planner.delete_old_deliveries")
+def delete_old_deliveries_task() -> None:
+    """Daily: drop the log of deliveries that ended long ago."""
+    delete_old_deliveries()
+
+
 @worker_ready.connect
 def prepare_worker(**_: Any) -> None:
     """A worker that starts has the simulator compiled, and asks for everything that waits: messages may be lost."""
     compile_ahead()
     resend_lost_runs(queued_for=timedelta(0))
+    resend_due_deliveries()

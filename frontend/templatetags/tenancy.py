@@ -24,6 +24,7 @@ def organization_tabs(scope: Scope) -> list[tuple[str, str, str]]:
         ("members", _("Members"), "planner.view_members"),
         ("price-books", _("Price books"), "planner.view_price_book"),
         ("keys", _("API keys"), "planner.view_keys"),
+        ("webhooks", _("Webhooks"), "planner.view_webhook"),
         ("audit", _("Audit log"), "planner.view_audit"),
     ]
     return [

@@ -21,7 +21,7 @@ from planner.engine.field_spec import FieldSpec, allowed_range, specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
-from planner.services import organization_inputs, price_book_inputs, scenario_inputs
+from planner.services import organization_inputs, price_book_inputs, scenario_inputs, webhook_inputs
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.quote_terms import QuoteTerms
 
@@ -52,6 +52,8 @@ BODIES: tuple[type, ...] = (
     organization_inputs.InvitationInput,
     organization_inputs.TokenInput,
     organization_inputs.KeyInput,
+    webhook_inputs.WebhookInput,
+    webhook_inputs.RotationInput,
 )
 """What rows are written with."""
 

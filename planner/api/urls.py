@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 from django.views.generic import RedirectView
 
-from planner.api import catalog_views, quote_urls, tenant_urls
+from planner.api import catalog_views, quote_urls, tenant_urls, webhook_views
 from planner.api.base import NotFoundView
 from planner.api.documents import DocsView, SchemaView
 from planner.api.plan_views import InferencePlanView, TrainingPlanView
@@ -32,6 +32,7 @@ urlpatterns = [
     path("v1/runs/<uuid:run_id>/cancel/", RunCancelView.as_view(), name="run-cancel"),
     *tenant_urls.urlpatterns,
     *quote_urls.urlpatterns,
+    *webhook_views.urlpatterns,
     # Last: whatever is left below /api/ answers 404 in the API's own envelope.
     re_path(r"", NotFoundView.as_view(), name="not-found"),
 ]

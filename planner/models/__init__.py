@@ -19,13 +19,17 @@ from planner.models.run import Run, RunStatus
 from planner.models.run_part import RunPart
 from planner.models.scenario import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
 from planner.models.user import User
+from planner.models.webhook import EVENTS, PING, DeliveryStatus, Webhook, WebhookDelivery
 
 __all__ = [
+    "EVENTS",
     "EXPIRED",
+    "PING",
     "SHOWN_STATUSES",
     "ApiKey",
     "AuditEntry",
     "Commitment",
+    "DeliveryStatus",
     "Discount",
     "ExchangeRate",
     "IdempotencyKey",
@@ -52,4 +56,6 @@ __all__ = [
     "ShareLink",
     "TenantRow",
     "User",
+    "Webhook",
+    "WebhookDelivery",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from auditlog.models import LogEntry
@@ -31,6 +32,7 @@ from planner.services.quote_pricing import PricedDraft, known_currency, price_dr
 from planner.services.quote_terms import QuoteTerms
 from planner.services.tenancy import Conflict, tenant_write
 from planner.services.typed_json import read_json
+from planner.services.webhooks import tell
 
 FORMATS = {
     "pdf": "application/pdf",
@@ -110,6 +112,7 @@ def accept_quote(*, scope: Scope, quote: Quote) -> Quote:
         raise Conflict("wrong_status", f"The quote is {status}.", "an issued quote within its validity")
     quote.status, quote.accepted_at = QuoteStatus.ACCEPTED, timezone.now()
     quote.save(update_fields=["status", "accepted_at", "updated_at"])
+    tell_of_quote("quote.accepted", quote)
     return quote
 
 
@@ -203,6 +206,35 @@ def file_name(quote: Quote, form: str) -> str:
     return f"quote-{quote.number or f'draft-{str(quote.uuid)[:8]}'}.{form}"
 
 
+def tell_of_quote(event: str, quote: Quote) -> None:
+    """Tell the organization's webhooks: enough to find the quote and to book it, not all that it says."""
+    tell(organization=quote.organization, event=event, data=partial(_told, quote))
+
+
+def _told(quote: Quote) -> dict[str, Any]:
+    snapshot = priced(quote).snapshot
+    version = quote.scenario_version
+    said: dict[str, Any] = {
+        "id": str(quote.uuid),
+        "address": f"/api/v1/quotes/{quote.uuid}/",
+        "number": quote.number,
+        "title": quote.title,
+        "status": quote.status,
+        "currency": snapshot.currency.code,
+        "net": snapshot.net.term,
+        "tax": snapshot.tax_total.term,
+        "total": snapshot.total.term,
+        "months": snapshot.months,
+        "valid_until": quote.valid_until,
+        "issued_at": quote.issued_at,
+        "accepted_at": quote.accepted_at,
+        "scenario": str(version.scenario.uuid) if version else None,
+        "replaces": str(quote.replaces.uuid) if quote.replaces else None,
+        "superseded_by": str(quote.superseded_by.uuid) if quote.superseded_by else None,
+    }
+    return {name: plain(value) for name, value in said.items()}
+
+
 def _mark_up(scope: Scope) -> list[dict[str, str]]:
     """The mark-up of the price book in use, as a line of its own."""
     book = price_book_in_use(scope)
@@ -238,6 +270,8 @@ def _issue(scope: Scope, quote: Quote) -> Quote:
     if replaced is not None:
         replaced.status, replaced.superseded_by = QuoteStatus.SUPERSEDED, quote
         replaced.save(update_fields=["status", "superseded_by", "updated_at"])
+        tell_of_quote("quote.superseded", replaced)
+    tell_of_quote("quote.issued", quote)
     return quote
 
 

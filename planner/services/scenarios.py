@@ -20,6 +20,7 @@ from planner.services.organizations import checked_name
 from planner.services.plan_json import plain, plan_to_json
 from planner.services.planning import plan_inference, plan_training
 from planner.services.tenancy import Conflict, tenant_write
+from planner.services.webhooks import tell
 
 NAME_LENGTH = 120
 NOTE_LENGTH = 200
@@ -83,6 +84,7 @@ def clone_scenario(*, scope: Scope, scenario: Scenario, name: str) -> Scenario:
         note=f"{scenario.name}, version {latest.number}"[:NOTE_LENGTH],
         created_by=scope.user,
     )
+    _tell("scenario.saved", copy, copy.versions.get())
     return copy
 
 
@@ -227,7 +229,7 @@ def _create(scope: Scope, name: str, kind: str) -> Scenario:
 @tenant_write
 def _store_scenario(*, scope: Scope, name: str, kind: str, answer: dict[str, Any], note: str) -> Scenario:
     scenario = _create(scope, name, kind)
-    _add(scope, scenario, 1, answer, note)
+    _tell("scenario.saved", scenario, _add(scope, scenario, 1, answer, note))
     return scenario
 
 
@@ -238,7 +240,23 @@ def _store_version(*, scope: Scope, scenario: Scenario, answer: dict[str, Any], 
         raise Conflict("too_many", f"The scenario has {MOST_VERSIONS} versions already.", "a clone")
     scenario.latest += 1
     scenario.save(update_fields=["latest", "updated_at"])
-    return _add(scope, scenario, scenario.latest, answer, note)
+    version = _add(scope, scenario, scenario.latest, answer, note)
+    _tell("scenario.version_saved", scenario, version)
+    return version
+
+
+def _tell(event: str, scenario: Scenario, version: ScenarioVersion) -> None:
+    data = {
+        "id": str(scenario.uuid),
+        "address": f"/api/v1/scenarios/{scenario.uuid}/",
+        "name": scenario.name,
+        "kind": scenario.kind,
+        "version": version.number,
+        "usd": version.usd,
+        "catalog_version": version.catalog_version,
+        "priced_on": version.priced_on,
+    }
+    tell(organization=scenario.organization, event=event, data=lambda: plain(data))
 
 
 def _add(scope: Scope, scenario: Scenario, number: int, answer: dict[str, Any], note: str) -> ScenarioVersion:

@@ -20,7 +20,7 @@ from tests.api.conftest import Post
 from tests.api.field_tables import PAGE, with_tables
 
 TEXT = PAGE.read_text(encoding="utf-8")
-TENANTS = (PAGE.parent / "accounts.md").read_text(encoding="utf-8")
+OTHERS = "".join((PAGE.parent / name).read_text(encoding="utf-8") for name in ("accounts.md", "webhooks.md"))
 KIND = re.compile("|".join(kind.slug for kind in KINDS))
 
 
@@ -29,7 +29,7 @@ def test_the_tables_of_fields_are_those_of_the_questions() -> None:
 
 
 def test_every_address_is_listed() -> None:
-    rows = re.findall(r"^\| `(GET|POST|PUT|PATCH|DELETE) (\S+)` \|", TEXT + TENANTS, re.MULTILINE)
+    rows = re.findall(r"^\| `(GET|POST|PUT|PATCH|DELETE) (\S+)` \|", TEXT + OTHERS, re.MULTILINE)
     listed = {(method, f"/api/v1/{path}") for method, path in rows}
     documented = {
         (method.upper(), KIND.sub("{kind}", re.sub(r"\{\w+\}", "{id}", path)))

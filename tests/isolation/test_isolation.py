@@ -191,6 +191,7 @@ ROLES_OF_PAGES = {
     "price-books/": Role.VIEWER,
     "exchange-rates/": Role.VIEWER,
     "keys/": Role.OWNER,
+    "webhooks/": Role.BUYER,
     "audit": Role.OWNER,
 }
 

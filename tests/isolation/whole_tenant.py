@@ -31,6 +31,8 @@ from planner.models import (
     Scenario,
     ShareLink,
     TenantRow,
+    Webhook,
+    WebhookDelivery,
 )
 from planner.selectors.scenarios import version_of
 from planner.selectors.scope import Scope
@@ -50,6 +52,8 @@ from planner.services.price_book_inputs import (
 from planner.services.price_books import add_entry, create_price_book, set_exchange_rate
 from planner.services.quotes import create_quote
 from planner.services.scenarios import comment_on, create_link, save_scenario
+from planner.services.webhook_inputs import WebhookInput
+from planner.services.webhooks import create_webhook, ping
 from tests.planner.organizations import Tenant, tenant_factory
 
 QUESTION = {"model": "Llama 3.1 8B", "requests_per_second": 5, "accelerators": ["h100-sxm"], "max_options": 2}
@@ -77,6 +81,8 @@ def furnish(tenant: Tenant) -> None:
     comment_on(scope=scope, scenario=scenario, text=MARK)
     create_link(scope=scope, scenario=scenario, name=MARK)
     create_quote(scope=scope, version=version_of(scenario), terms={"title": f"{MARK} quote"})
+    hook = WebhookInput(name=f"{MARK} ERP", url=f"https://{MARK}.example/hook".lower(), events=("quote.issued",))
+    ping(scope=scope, webhook=create_webhook(scope=scope, values=hook).webhook)
 
 
 def _add_entries(scope: Scope, book: PriceBook) -> None:
@@ -125,6 +131,7 @@ API_PARAMETERS |= {
     "file_id": PriceBookFile,
     "rate_id": ExchangeRate,
     "link_id": ShareLink,
+    "delivery_id": WebhookDelivery,
 }
 """Parameters of the API's addresses, by name."""
 ENTRY_KINDS: dict[str, type[TenantRow]] = {
@@ -160,6 +167,8 @@ PAGE_ROWS: dict[str, type[TenantRow]] = {
     "price-books/": PriceBook,
     "scenarios/": Scenario,
     "quotes/": Quote,
+    "webhooks/": Webhook,
+    "deliveries/": WebhookDelivery,
 }
 """Whose row ``<uuid:uuid>`` is, by what stands before it."""
 
