@@ -281,6 +281,11 @@ TEXTS = (
     _("LoRA slots"),
     _("Kept on the GPU; empty: up to 8."),
     _("The largest allowed; slots are that large."),
+    _("Prefill and decode"),
+    _("Split: replicas of their own, KV sent between them."),
+    _("KV transfer"),
+    _("GB/s"),
+    _("Between split pools, a GPU; empty: the node's network."),
     # Words inside the engine's sentences.
     _("USD a month"),
     _("capacity and headroom"),

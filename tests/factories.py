@@ -83,6 +83,7 @@ def inference_option(number: int = 0, **changes: Any) -> InferenceOption:
             interconnect="NVLink in the node, InfiniBand between nodes",
         ),
         layout=Layout(tensor=2, pipeline=1, expert=1, context=1, replicas=gpus // 2 - 1),
+        prefill_pool=None,
         weight_format="fp8",
         kv_format="bf16",
         max_num_batched_tokens=8192,

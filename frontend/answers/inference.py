@@ -74,7 +74,7 @@ def _detail(option: InferenceOption) -> str:
     }
     pieces = (
         _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
-        f"{replicas}, {parts.layout_text(option.layout)}",
+        f"{replicas}, {parts.pools_text(option)}",
         _("%(weights)s weights, %(kv)s KV cache")
         % {"weights": words.choice(option.weight_format), "kv": words.choice(option.kv_format)},
         parts.confidence_text(option.confidence),

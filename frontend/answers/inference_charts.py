@@ -112,7 +112,7 @@ def _hover(option: InferenceOption, at: str) -> str:
     return "<br>".join(
         (
             f"<b>{parts.cluster_name(cluster)}</b>",
-            f"{parts.layout_text(option.layout)} · {words.choice(option.weight_format)} · "
+            f"{parts.pools_text(option)} · {words.choice(option.weight_format)} · "
             f"{words.choice(cluster.purchase_option)}",
             _("%(gpu)s per GPU-hour, %(node)s per node-hour")
             % {

@@ -45,7 +45,7 @@ def row(option: InferenceOption, given: Mapping[str, str], at: str, chosen_id: s
     cluster, price = option.cluster, option.price
     subtitle = " · ".join(
         (
-            parts.layout_text(option.layout),
+            parts.pools_text(option),
             words.choice(option.weight_format),
             parts.place(cluster),
             words.choice(cluster.purchase_option),

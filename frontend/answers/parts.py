@@ -34,7 +34,7 @@ from planner.engine.price_book import PRICE_BOOK_FLAGS
 PART_COLORS = 7
 """Swatch classes that the style sheet has; figures use the same order."""
 FREE_COLOR = "#dfe2e3"
-NOT_SUMS = ("distribution", "admission", "speculation")
+NOT_SUMS = ("distribution", "admission", "speculation", "split")
 """Groups of the working whose terms stand side by side."""
 SHOWN_REJECTIONS = 8
 """Subjects listed of each reason."""
@@ -86,6 +86,17 @@ def layout_text(layout: Layout) -> str:
     degrees = (("TP", layout.tensor), ("PP", layout.pipeline), ("EP", layout.expert), ("CP", layout.context))
     text = " · ".join(f"{name}{degree}" for name, degree in degrees if degree > 1)
     return text or _("1 GPU a copy")
+
+
+def pools_text(option: InferenceOption) -> str:
+    """The option's layout, and that of the replicas that only prefill where pools are split."""
+    if option.prefill_pool is None:
+        return layout_text(option.layout)
+    return _("%(decode)s · prefill %(n)s× %(prefill)s") % {
+        "decode": layout_text(option.layout),
+        "n": numbers.fixed(option.prefill_pool.layout.replicas),
+        "prefill": layout_text(option.prefill_pool.layout),
+    }
 
 
 def confidence_text(confidence: Confidence) -> str:

@@ -136,12 +136,28 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillPool:
+    """The replicas that only prefill, where pools are split; the option's own layout then only decodes."""
+
+    layout: Layout
+    gpus: int
+    gpus_per_decode_gpu: float
+    """The ratio P:D."""
+    utilization: float
+    kv_transfer_gib: float
+    """KV cache of one prompt, one GPU's share."""
+    kv_transfer_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceOption:
     """One accepted cluster."""
 
     id: str
     cluster: Cluster
     layout: Layout
+    prefill_pool: PrefillPool | None
+    """None where the same replicas prefill and decode."""
     weight_format: str
     kv_format: str
     max_num_batched_tokens: int

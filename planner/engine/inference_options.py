@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.engine.answers import Cluster, Confidence, GpuMemory, InferenceOption, Layout, ServingSpeed
+from planner.engine.answers import Cluster, Confidence, GpuMemory, InferenceOption, Layout, PrefillPool, ServingSpeed
 from planner.engine.cost import input_output_split, price_of, usd_per_million_tokens
 from planner.engine.engine_log import EngineLog
 from planner.engine.inference_evaluate import token_budget
@@ -84,6 +84,10 @@ def _option(
     name = f"tp{layout.tensor}-pp{layout.pipeline}-ep{layout.expert}-x{layout.replicas}"
     if candidates.token_budget is not None:
         name += f"-b{budget}"
+    prefill = _prefill_pool(sized, candidate)
+    if prefill is not None:
+        side = prefill.layout
+        name += f"-prefill-tp{side.tensor}-pp{side.pipeline}-ep{side.expert}-x{side.replicas}"
     return InferenceOption(
         id=":".join(
             (
@@ -94,6 +98,7 @@ def _option(
         ),
         cluster=cluster,
         layout=layout,
+        prefill_pool=prefill,
         weight_format=weight_format,
         kv_format="bf16" if question.kv_format == "auto" else question.kv_format,
         max_num_batched_tokens=budget,
@@ -135,7 +140,7 @@ def _cluster(table: OfferTable, offer_row: int, sized: Sized, candidate: int) ->
         accelerator_name=table.shapes[table.shape[offer_row]].accelerator.name,
         gpus_per_node=offer.gpu_count,
         nodes=nodes,
-        gpus_used=int(sized.replicas[candidate] * sized.evaluated.gpus_per_replica[candidate]),
+        gpus_used=int(sized.gpus_used[candidate]),
         gpus_billed=nodes * offer.gpu_count,
         interconnect=interconnect_words(link, instance.fabric_name, nodes),
     )
@@ -149,11 +154,13 @@ def _speed(sized: Sized, row: int, demand: Demand) -> ServingSpeed:
     output_tok_s = float(estimate.output_tok_s[row]) * active
     requests_s = float(estimate.requests_s[row]) * active
     capacity = float(estimate.capacity_requests_s[row]) * active
+    gpus = active * int(sized.evaluated.gpus_per_replica[row])
+    gpus += int(sized.prefill.replicas[row] * sized.prefill.gpus_per_replica[row])
     return ServingSpeed(
         ttft_ms={name: float(value[row]) * 1e3 for name, value in estimate.ttft_s.items()},
         tpot_ms={name: float(value[row]) * 1e3 for name, value in estimate.tpot_s.items()},
         output_tok_s=output_tok_s,
-        output_tok_s_per_gpu=output_tok_s / (active * int(sized.evaluated.gpus_per_replica[row])),
+        output_tok_s_per_gpu=output_tok_s / gpus,
         peak_requests_s=requests_s if demand.clients else demand.peak_requests_s,
         capacity_requests_s=capacity,
         concurrency=float(estimate.running[row]) * active,
@@ -176,6 +183,11 @@ def _per_million(
     estimate = sized.sizing.estimate
     decode_s = float(estimate.tpot_s["mean"][row]) / max(float(estimate.running[row]), 1.0)
     prefill_s = float(np.asarray(sized.cycle.prompt_s)[row]) / question.input_tokens
+    prefill_gpus = int(sized.prefill.replicas[row] * sized.prefill.gpus_per_replica[row])
+    if prefill_gpus:
+        # Each pool's GPUs over the tokens it makes.
+        decode_gpus = int(sized.gpus_used[row]) - prefill_gpus
+        prefill_s, decode_s = prefill_gpus / question.input_tokens, decode_gpus / question.output_tokens
     input_usd, output_usd = input_output_split(
         usd_per_hour,
         input_tokens_per_s=requests_s * question.input_tokens,
@@ -185,6 +197,28 @@ def _per_million(
     )
     total = usd_per_million_tokens(usd_per_hour, requests_s * (question.input_tokens + question.output_tokens))
     return input_usd, output_usd, total
+
+
+def _prefill_pool(sized: Sized, row: int) -> PrefillPool | None:
+    pools = sized.prefill
+    replicas, gpus_each = int(pools.replicas[row]), int(pools.gpus_per_replica[row])
+    if not replicas:
+        return None
+    gpus = replicas * gpus_each
+    return PrefillPool(
+        layout=Layout(
+            tensor=int(pools.tensor[row]),
+            pipeline=int(pools.pipeline[row]),
+            expert=int(pools.expert[row]),
+            context=1,
+            replicas=replicas,
+        ),
+        gpus=gpus,
+        gpus_per_decode_gpu=gpus / (int(sized.gpus_used[row]) - gpus),
+        utilization=float(pools.utilization[row]),
+        kv_transfer_gib=float(pools.transfer_bytes[row]) / GIB,
+        kv_transfer_ms=float(pools.transfer_s[row]) * 1e3,
+    )
 
 
 def _memory(sized: Sized, row: int) -> GpuMemory:
@@ -214,6 +248,8 @@ def _limit(sized: Sized, row: int, question: InferenceQuestion) -> str:
             "tpot_slo": float(sizing.estimate.tpot_s[at][row]) * 1e3 / (question.tpot_ms or np.inf),
         }
         return max(slack, key=lambda name: slack[name])
-    if sizing.replicas[row] == 1:
+    if sized.prefill.replicas[row] > sized.prefill.capacity_replicas[row]:
+        return "ttft_slo"
+    if sizing.replicas[row] == 1 and sized.prefill.replicas[row] <= 1:
         return "one_replica"
     return sized.full_limit[row]

@@ -7,44 +7,38 @@ other on the same kind of node is both cheaper and faster; what is rejected keep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict
 from datetime import date
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Confidence, InferenceOption, InferencePlan, Rejection
-from planner.engine.candidates import Candidates, check_pinned, enumerate_candidates
+from planner.engine.answers import Confidence, InferenceOption, InferencePlan
+from planner.engine.candidates import check_pinned, enumerate_candidates
 from planner.engine.confidence import ResidualBands, confidence_beyond, confidence_of
 from planner.engine.cost import recommended
 from planner.engine.engine_log import EngineLog
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_advice import advise
-from planner.engine.inference_evaluate import Evaluated, evaluate, serving_candidates
+from planner.engine.inference_evaluate import serving_candidates
 from planner.engine.inference_options import ConfidenceOf, build_options
-from planner.engine.inference_ranking import Sized, frontier, nodes_needed, rank, request_latency_s
-from planner.engine.inference_rejections import (
-    reject_budget,
-    reject_nodes,
-    reject_shapes,
-    reject_slow,
-    reject_unfit,
-)
+from planner.engine.inference_ranking import rank
+from planner.engine.inference_rejections import reject_budget, reject_shapes
+from planner.engine.inference_sizing import Models, size_candidates
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import model_reading, summarize, warnings
-from planner.engine.offers import Shape, offer_table, select_offers
+from planner.engine.offers import offer_table, select_offers
 from planner.engine.regime_notes import beyond_measured, check_regimes, regime_assumptions
 from planner.engine.rejections import in_order
 from planner.engine.sentences import Code, FieldName, Noun, say
-from planner.engine.serving import ServingEstimate, replica_cycle
 from planner.engine.serving_calibration import Keys, ServingProfiles
 from planner.engine.serving_candidates import candidate_keys
 from planner.engine.serving_regimes import question_draft
-from planner.engine.sizing import Demand, Sizing, demand_of, load_of, size_replicas
+from planner.engine.sizing import demand_of
 from planner.engine.speculation import cache_arch
 from planner.engine.workload import InferenceQuestion
 
@@ -53,14 +47,6 @@ IntArray = NDArray[np.int64]
 
 ENGINE_VERSION: Final = "1"
 """Raised whenever the same question on the same catalog would be answered differently."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """What is served, and what drafts for it where the question names a model."""
-
-    arch: ModelArch
-    draft: ModelArch | None = None
 
 
 def plan_inference(
@@ -94,7 +80,7 @@ def plan_inference(
     found = 0
     if len(candidates):
         models = Models(arch=arch, draft=draft)
-        sized, refused = _size(models, shapes, candidates, question, demand, profiles, memory_profile, offers)
+        sized, refused = size_candidates(models, shapes, candidates, question, demand, profiles, memory_profile, offers)
         ranking = rank(sized, used, table, offer_rows, question, today)
         rejections += [
             *refused,
@@ -102,7 +88,10 @@ def plan_inference(
             *reject_budget(ranking.usd_per_hour, ranking.within_budget, question),
         ]
         keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
-        beyond = beyond_measured(question, arch)
+        beyond = [
+            (*beyond_measured(question, arch), *((say("split pools"),) if replicas else ()))
+            for replicas in sized.prefill.replicas.tolist()
+        ]
         log = EngineLog(arch=cache_arch(arch, question_draft(question, arch, draft)), profile=memory_profile)
         options = build_options(
             question, demand, sized, ranking, table, _confidence(profiles, keys, beyond), log, today
@@ -126,92 +115,19 @@ def plan_inference(
     )
 
 
-def _size(
-    models: Models,
-    shapes: Sequence[Shape],
-    candidates: Candidates,
-    question: InferenceQuestion,
-    demand: Demand,
-    profiles: ServingProfiles,
-    memory_profile: ServingMemoryProfile,
-    offers: IntArray,
-) -> tuple[Sized, list[Rejection]]:
-    """Candidates that hold the peak within every limit, thinned to each shape's front; and the refused."""
-    everything = evaluate(models.arch, shapes, candidates, question, profiles, memory_profile, models.draft)
-    refused = list(reject_unfit(everything, shapes, question, offers))
-    fits = everything.memory.fits & (np.asarray(everything.limits.kv_sequences) >= 1)
-    fitting = everything.take(np.flatnonzero(fits))
-    sizing = size_replicas(fitting.coefficients, fitting.limits, question, demand)
-    refused += reject_slow(fitting.candidates, sizing, shapes, question, offers)
-    replicas = sizing.replicas + question.spare_replicas
-    gpu_count = np.array([shape.gpu_count for shape in shapes], dtype=np.float64)[fitting.candidates.shape]
-    nodes = nodes_needed(gpu_count, fitting.gpus_per_replica, replicas)
-    fast_enough = sizing.fault == 0
-    refused += reject_nodes(fitting.candidates, np.where(fast_enough, nodes, 0), shapes, question, offers)
-    good = np.flatnonzero(fast_enough & (nodes <= question.max_nodes))
-    latency = request_latency_s(sizing, question)
-    front = frontier(fitting.candidates.shape[good], nodes[good].astype(np.float64), latency[good])
-    return _sized(fitting, sizing, replicas, nodes, latency, good[front], question, demand), refused
-
-
-def _sized(
-    evaluated: Evaluated,
-    sizing: Sizing,
-    replicas: IntArray,
-    nodes: IntArray,
-    latency_s: FloatArray,
-    rows: IntArray,
-    question: InferenceQuestion,
-    demand: Demand,
-) -> Sized:
-    kept = evaluated.take(rows)
-    chosen = take_sizing(sizing, rows)
-    load = load_of(question, demand, chosen.replicas)
-    limits = kept.limits
-    places = np.asarray(limits.sequences, dtype=np.float64)
-    full = replica_cycle(kept.coefficients, load, limits, places)
-    prefill_share = np.asarray(places * full.prompt_s / full.cycle_s)
-    by_memory = np.asarray(limits.kv_sequences) < np.asarray(limits.max_num_seqs)
-    return Sized(
-        evaluated=kept,
-        sizing=chosen,
-        replicas=replicas[rows],
-        nodes=nodes[rows],
-        latency_s=latency_s[rows],
-        cycle=replica_cycle(kept.coefficients, load, limits, np.clip(chosen.estimate.running, 1.0, places)),
-        full_limit=tuple(
-            "prefill_compute" if share > 0.5 else "kv_memory" if memory else "decode_bandwidth"
-            for share, memory in zip(prefill_share.tolist(), by_memory.tolist(), strict=True)
-        ),
-    )
-
-
-def take_sizing(sizing: Sizing, rows: IntArray) -> Sizing:
-    """Some candidates' sizing only."""
-    columns = {f.name: getattr(sizing, f.name)[rows] for f in fields(sizing) if f.name != "estimate"}
-    return replace(sizing, **columns, estimate=_take_estimate(sizing.estimate, rows))
-
-
-def _take_estimate(estimate: ServingEstimate, rows: IntArray) -> ServingEstimate:
-    columns: dict[str, Any] = {}
-    for f in fields(estimate):
-        value = getattr(estimate, f.name)
-        columns[f.name] = {k: v[rows] for k, v in value.items()} if isinstance(value, dict) else value[rows]
-    return replace(estimate, **columns)
-
-
-def _confidence(profiles: ServingProfiles, keys: Keys, beyond: Sequence[str]) -> ConfidenceOf:
+def _confidence(profiles: ServingProfiles, keys: Keys, beyond: Sequence[tuple[str, ...]]) -> ConfidenceOf:
     """The band of a quantity for a row; quantities share rows of like attributes, so each is looked up once.
 
-    ``beyond`` says what of the question no measured case has: the band is then the widest that applies.
+    ``beyond`` says what of each row no measured case has: the band is then the widest that applies.
     """
 
     @cache
-    def band(quantity: str, attributes: tuple[tuple[str, str], ...]) -> Confidence:
+    def band(quantity: str, attributes: tuple[tuple[str, str], ...], reasons: tuple[str, ...]) -> Confidence:
         bands = profiles.bands.get(quantity, ResidualBands(quantity=quantity, bands={}))
-        return confidence_beyond(bands, dict(attributes), beyond) if beyond else confidence_of(bands, dict(attributes))
+        found = dict(attributes)
+        return confidence_beyond(bands, found, reasons) if reasons else confidence_of(bands, found)
 
-    return lambda quantity, row: band(quantity, tuple(keys.attributes(row).items()))
+    return lambda quantity, row: band(quantity, tuple(keys.attributes(row).items()), beyond[row])
 
 
 def _check_context(question: InferenceQuestion, arch: ModelArch) -> None:

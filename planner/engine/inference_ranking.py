@@ -15,6 +15,7 @@ from planner.engine.inference_evaluate import Evaluated
 from planner.engine.offers import OfferTable, in_stock
 from planner.engine.serving import Cycle
 from planner.engine.sizing import Sizing
+from planner.engine.split_sizing import PrefillPools
 from planner.engine.units import HOURS_PER_MONTH
 from planner.engine.workload import InferenceQuestion
 
@@ -41,6 +42,14 @@ class Sized:
     """At the peak's load."""
     full_limit: tuple[str, ...]
     """What binds a replica with every place taken: kv_memory, batch_limit, prefill_compute or decode."""
+    prefill: PrefillPools
+    """The side that prefills, where pools are split."""
+
+    @property
+    def gpus_used(self) -> IntArray:
+        """Of all replicas, spares included."""
+        prefill = self.prefill.replicas * self.prefill.gpus_per_replica
+        return self.replicas * self.evaluated.gpus_per_replica + prefill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,6 +81,25 @@ def nodes_needed(gpu_count: FloatArray, gpus_per_replica: IntArray, replicas: In
     nodes_each = -(-gpus_per_replica // gpus)
     shared = -(-replicas // per_node)
     return np.where(gpus_per_replica <= gpus, shared, replicas * nodes_each)
+
+
+def split_nodes(
+    gpu_count: FloatArray, decode_gpus: IntArray, decode: IntArray, prefill_gpus: IntArray, prefill: IntArray
+) -> IntArray:
+    """Nodes of split pools: replicas of both share nodes where their sizes divide one, else each pool has its own.
+
+    >>> one = np.array([2])
+    >>> split_nodes(np.array([8.]), np.array([4]), one, np.array([2]), one).tolist()
+    [2]
+    >>> split_nodes(np.array([8.]), np.array([8]), one, np.array([16]), one).tolist()
+    [6]
+    """
+    gpus = np.maximum(gpu_count.astype(np.int64), 1)
+    apart = nodes_needed(gpu_count, decode_gpus, decode) + nodes_needed(gpu_count, prefill_gpus, prefill)
+    shared = -(-(decode_gpus * decode + prefill_gpus * prefill) // gpus)
+    larger, smaller = np.maximum(decode_gpus, prefill_gpus), np.minimum(decode_gpus, prefill_gpus)
+    fits = (gpus % larger == 0) & (larger % smaller == 0)
+    return np.where(fits, shared, apart)
 
 
 def request_latency_s(sizing: Sizing, question: InferenceQuestion) -> FloatArray:

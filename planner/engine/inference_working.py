@@ -15,7 +15,7 @@ from planner.engine.answers import Admission, Term
 from planner.engine.inference_ranking import Sized
 from planner.engine.sentences import Code, Noun, say
 from planner.engine.sizing import Demand
-from planner.engine.units import GIB, HOURS_PER_MONTH
+from planner.engine.units import GB, GIB, HOURS_PER_MONTH
 from planner.engine.workload import InferenceQuestion
 
 STEP_FORMULAS: Final = {
@@ -51,6 +51,7 @@ def working(
     yield from _demand_terms(sized, row, question, demand)
     yield from _memory_terms(sized, row, question)
     yield from _admission_terms(question, admission)
+    yield from _split_terms(sized, row, demand)
     estimate = sized.sizing.estimate
     for name, seconds in estimate.terms.items():
         value = float(seconds[row]) * 1e3
@@ -173,6 +174,48 @@ def _admission_terms(question: InferenceQuestion, admission: Admission) -> Itera
         )
 
 
+def _split_terms(sized: Sized, row: int, demand: Demand) -> Iterator[Term]:
+    pools = sized.prefill
+    replicas, gpus = int(pools.replicas[row]), int(pools.replicas[row] * pools.gpus_per_replica[row])
+    if not replicas:
+        return
+    active = int(sized.sizing.replicas[row])
+    rate = float(sized.sizing.estimate.requests_s[row]) * active
+    prompt_ms = float(pools.prompt_s[row]) * 1e3
+    by_capacity = int(pools.capacity_replicas[row]) == replicas
+    yield Term(
+        group="split",
+        name="prefill_replicas",
+        value=float(replicas),
+        unit="replicas",
+        formula=say(
+            "{rate:.4g} req/s x {prompt:.1f} ms a prompt = {busy:.2f} replicas; {reason}",
+            rate=rate,
+            prompt=prompt_ms,
+            busy=rate * prompt_ms / 1e3,
+            reason=Noun("capacity and headroom" if by_capacity else "the latency limits"),
+        ),
+    )
+    decode_gpus = int(sized.gpus_used[row]) - gpus
+    yield Term(
+        group="split",
+        name="pool_ratio",
+        value=gpus / decode_gpus,
+        unit="",
+        formula=say("{prefill} GPUs prefill, {decode} decode", prefill=gpus, decode=decode_gpus),
+    )
+    seconds, held = float(pools.transfer_s[row]), float(pools.transfer_bytes[row])
+    yield Term(
+        group="split",
+        name="kv_transfer",
+        value=seconds * 1e3,
+        unit="ms",
+        formula=say(
+            "{held:.3g} GB of one prompt's KV a GPU / {rate:.4g} GB/s", held=held / GB, rate=held / GB / seconds
+        ),
+    )
+
+
 def _speculation_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterator[Term]:
     if question.speculation == "none":
         return
@@ -211,13 +254,18 @@ def _distribution_terms(sized: Sized, row: int) -> Iterator[Term]:
 def _ttft_terms(sized: Sized, row: int, question: InferenceQuestion, demand: Demand) -> Iterator[Term]:
     rest = float(sized.sizing.estimate.ttft_s["mean"][row])
     uncached = question.input_tokens * (1 - demand.cached_share)
+    if sized.prefill.replicas[row]:
+        way = (("kv_transfer", sized.prefill.transfer_s, say("the prompt's KV sent to the replica that decodes")),)
+    else:
+        shared = say("the iteration that carries it also decodes the running sequences")
+        way = (("iteration", sized.cycle.iteration_s, shared),)
     for name, column, formula in (
         (
             "prefill",
             sized.cycle.prompt_s * sized.cycle.fill,
             say("{tokens:,.0f} prompt tokens through every stage", tokens=uncached),
         ),
-        ("iteration", sized.cycle.iteration_s, say("the iteration that carries it also decodes the running sequences")),
+        *way,
         ("front_end", sized.evaluated.coefficients.request_s, say("reading, scheduling and answering one request")),
     ):
         seconds = min(float(np.asarray(column)[row]), rest)

@@ -84,6 +84,11 @@ def _assumptions(question: InferenceQuestion) -> Iterator[str]:
             else say("Cached prompt tokens are whole blocks of each client's own.")
         )
         yield kind
+    if question.pools != "together":
+        yield say(
+            "Split pools: prompts prefill on replicas of their own, their KV goes to the decoding side before the "
+            "first token counts; both pools are sized and billed."
+        )
     if question.batching == "static":
         yield say("A static batch waits until it is full, and lasts as long as its longest answer.")
     if question.batching == "dynamic":

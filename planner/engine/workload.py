@@ -45,6 +45,7 @@ WEIGHT_FORMATS = (
 KV_FORMATS = ("auto", "bf16", "fp8", "int8", "int4", "nvfp4")
 SERVING_ENGINES = ("vllm", "tensorrt_llm", "sglang", "llama_cpp", "triton")
 SPECULATION = ("none", "ngram", "eagle", "mtp", "draft_model")
+POOLS = ("together", "split", "both")
 BATCHING = ("continuous", "dynamic", "static")
 ATTENTION_RANKS = ("auto", "tensor", "data")
 PREFIXES = ("private", "shared")
@@ -198,6 +199,12 @@ class InferenceQuestion(PlaceAndPurchase):
     )
     output_cv: float = number(
         "Spread of answers", 0.0, 0, 5, "CV", "Of answers' lengths; a drained batch waits for its longest.", "advanced"
+    )
+    pools: str = choice(
+        "Prefill and decode", "together", POOLS, "Split: replicas of their own, KV sent between them.", "precision"
+    )
+    kv_transfer_gb_s: float | None = number(
+        "KV transfer", None, 0.01, 10_000, "GB/s", "Between split pools, a GPU; empty: the node's network.", "precision"
     )
     speculation: str = choice(
         "Speculative decoding", "none", SPECULATION, "What proposes tokens for the model to verify.", "precision"
@@ -493,6 +500,7 @@ def _check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
     """Settings that are fine by themselves and don't go together."""
     batched = values["batching"] != "continuous"
     offline = values["offline_requests"] is not None
+    split = values["pools"] != "together"
     faults = (
         (
             offline and values["ttft_ms"] is not None,
@@ -501,6 +509,8 @@ def _check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
             say("empty"),
         ),
         (offline and batched, "batching", say("Offline requests are batched continuously."), "continuous"),
+        (split and batched, "pools", say("Split pools are batched continuously."), "together"),
+        (split and offline, "pools", say("Split pools answer clients."), "together"),
         (
             batched and values["speculation"] != "none",
             "speculation",

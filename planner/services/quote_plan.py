@@ -151,7 +151,7 @@ def _say(code: str, **values: str) -> Statement:
 
 
 def _facts(version: ScenarioVersion, option: Mapping[str, Any]) -> list[Fact]:
-    plan, cluster, layout = version.plan, option["cluster"], option["layout"]
+    plan, cluster = version.plan, option["cluster"]
     question, price = plan["question"], option["price"]
     common = [
         Fact(code="model", text=plan["model"]["name"] or plan["model"]["hf_id"]),
@@ -170,7 +170,7 @@ def _facts(version: ScenarioVersion, option: Mapping[str, Any]) -> list[Fact]:
         Fact(code="nodes", number=float(cluster["nodes"])),
         Fact(code="gpus_per_node", number=float(cluster["gpus_per_node"])),
         Fact(code="interconnect", text=cluster["interconnect"]),
-        Fact(code="layout", text=layout_text(layout)),
+        Fact(code="layout", text=pools_text(option)),
         Fact(code="list_price", number=float(price["usd_per_node_hour"]), unit="USD/h"),
         Fact(code="price_read", text=price["as_of"]),
     ]
@@ -206,6 +206,13 @@ def _training_facts(plan: Mapping[str, Any], question: Mapping[str, Any], option
         Fact(code="run_hours", number=float(run_hours(option)), unit="h"),
         Fact(code="mfu", number=float(speed["mfu"])),
     ]
+
+
+def pools_text(option: Mapping[str, Any]) -> str:
+    """``3 x TP2``, or ``2 x TP4 + 3 x TP1 (prefill)`` where pools are split."""
+    prefill = option.get("prefill_pool")
+    decode = layout_text(option["layout"])
+    return f"{decode} + {layout_text(prefill['layout'])} (prefill)" if prefill else decode
 
 
 def layout_text(layout: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.warm_up import warm_up
+from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.planning import plan_inference, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
@@ -207,6 +208,8 @@ def fleet_of(
 ) -> PlannedFleet:
     """The option's cluster as a fleet to simulate."""
     arch = resolve_model(question)
+    kv_bytes = summarize(arch).kv_bytes_per_token
+    settings = split_settings(option, settings, kv_bytes * question.input_tokens)
     kind = planned_replica(
         option,
         arch,
@@ -219,7 +222,25 @@ def fleet_of(
         hash_tokens=source.hash_tokens,
         draft=resolve_draft(question),
     )
-    return planned_fleet(option, kind, question, settings, kv_bytes_per_token=summarize(arch).kv_bytes_per_token)
+    return planned_fleet(option, kind, question, settings, kv_bytes_per_token=kv_bytes)
+
+
+def split_settings(option: InferenceOption, settings: SimulationQuestion, prompt_bytes: float) -> SimulationQuestion:
+    """The scenario with the option's prefill pool, where it has one and the scenario states none.
+
+    Simulated pools are of one kind: prefill replicas of another layout are counted by their GPUs.
+    """
+    pool = option.prefill_pool
+    if pool is None or settings.prefill_replicas:
+        return settings
+    layout = option.layout
+    each = layout.pipeline * max(layout.tensor, layout.expert)
+    rate_gb_s = prompt_bytes / max(pool.kv_transfer_ms / 1e3, 1e-9) / GB
+    return replace(
+        settings,
+        prefill_replicas=max(1, round(pool.gpus / each)),
+        transfer_gb_s=float(min(max(rate_gb_s, 0.01), 10_000.0)),
+    )
 
 
 def _hardware_note(option: InferenceOption) -> str:

@@ -173,7 +173,7 @@ def _shards(region: Region, cluster: PlannedCluster) -> list[tuple[int, int] | N
     settings = region.scenario
     replicas = settings.replicas or cluster.option.layout.replicas
     whole: list[tuple[int, int] | None] = [None]
-    if not _independent(settings):
+    if not _independent(settings) or cluster.option.prefill_pool is not None:
         return whole
     layout = cluster.option.layout
     gpus = layout.pipeline * max(layout.tensor, layout.expert)

@@ -25,7 +25,7 @@ def open_load(rate: float, batching: Batching, **changes: float) -> ServingLoad:
         output_tokens=200.0,
         requests_s=np.array([rate]),
         batching=batching,
-        **changes,  # type: ignore[arg-type]
+        **changes,
     )
 
 

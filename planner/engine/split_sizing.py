@@ -1,0 +1,331 @@
+"""Split pools in the search: how many replicas prefill, how many decode, and what the KV between them costs.
+
+Prompts queue for one of ``n_p`` prefill replicas, their KV cache moves over the network, decoding runs undisturbed
+on ``n_d`` replicas (DistServe, arXiv 2401.09670; Splitwise, arXiv 2311.18677):
+
+    TTFT = wait + prefill + bytes / rate + front end        n_p >= L p / rho
+    TPOT = t(N) / tokens a step                             N = L D / n_d <= places
+
+so TTFT alone sizes one pool, TPOT and memory alone the other. Each decode layout is paired with itself and with
+the layout of its node that prefills most prompts a GPU within the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.inference_evaluate import Evaluated
+from planner.engine.queueing import exponential_quantile, many_server_wait
+from planner.engine.serving import LIMITS, NORMAL_QUANTILES, PERCENTILES, ServingEstimate
+from planner.engine.serving_cycle import LEAST_CHUNK_TOKENS, Cycle, ServingLoad
+from planner.engine.sizing import MAX_REPLICAS, TOO_MANY_REPLICAS, TOO_SLOW_TPOT, TOO_SLOW_TTFT, Demand, Sizing, load_of
+from planner.engine.workload import InferenceQuestion
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+ROUNDS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrefillPools:
+    """The prefill side of each candidate: equal lengths; no replicas where a candidate isn't split."""
+
+    tensor: IntArray
+    pipeline: IntArray
+    expert: IntArray
+    replicas: IntArray
+    capacity_replicas: IntArray
+    """What capacity and headroom alone ask for."""
+    gpus_per_replica: IntArray
+    prompt_s: FloatArray
+    transfer_bytes: FloatArray
+    """KV cache of one prompt on one GPU of the side that holds more of it a GPU."""
+    transfer_s: FloatArray
+    utilization: FloatArray
+
+    def take(self, rows: IntArray) -> PrefillPools:
+        """Some candidates only, in the order of ``rows``."""
+        return PrefillPools(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    @staticmethod
+    def none(count: int) -> PrefillPools:
+        """Of ``count`` candidates that are not split."""
+        zero, nothing = np.zeros(count, dtype=np.int64), np.zeros(count)
+        names = ("tensor", "pipeline", "expert", "replicas", "capacity_replicas", "gpus_per_replica")
+        seconds = ("prompt_s", "transfer_bytes", "transfer_s", "utilization")
+        return PrefillPools(**dict.fromkeys(names, zero), **dict.fromkeys(seconds, nothing))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TransferRates:
+    """Bytes of KV of one prompt on a GPU, and bytes a second a GPU moves: arrays over candidates."""
+
+    prompt_bytes: FloatArray
+    network_bytes_s: FloatArray
+    link_bytes_s: FloatArray
+    domain_gpus: FloatArray
+    """GPUs joined by the link: both pools inside one such group use it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitSizing:
+    """Pairs of layouts, sized; equal lengths."""
+
+    rows: IntArray
+    """The decode side's candidate."""
+    sizing: Sizing
+    """Of the decode side; its estimate is one decode replica's share."""
+    prefill: PrefillPools
+    cycle: Cycle
+
+
+def size_split(evaluated: Evaluated, question: InferenceQuestion, demand: Demand, rates: TransferRates) -> SplitSizing:
+    """Size every pair of pools: by the link where both fit one group of it, else by the network."""
+    decode, prefill = _pairs(evaluated, question, demand)
+    load = load_of(question, demand, 1.0)
+    network = _Pairs(evaluated, question, demand, load, decode, prefill, rates, inside=False).size()
+    near = network.prefill.gpus_per_replica * network.prefill.replicas
+    near = near + evaluated.gpus_per_replica[decode] * network.sizing.replicas
+    inside = np.flatnonzero(near <= rates.domain_gpus[decode])
+    if not len(inside):
+        return network
+    close = _Pairs(evaluated, question, demand, load, decode[inside], prefill[inside], rates, inside=True).size()
+    return replaced(network, inside, close)
+
+
+def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
+    """``whole`` with some rows of every column, however deep, taken from ``part``."""
+    if isinstance(whole, dict):
+        return {name: replaced(value, rows, part[name]) for name, value in whole.items()}
+    if isinstance(whole, np.ndarray):
+        changed = whole.copy()
+        changed[rows] = part
+        return changed
+    return type(whole)(**{f.name: replaced(getattr(whole, f.name), rows, getattr(part, f.name)) for f in fields(whole)})
+
+
+def prompt_s(evaluated: Evaluated, load: ServingLoad) -> tuple[FloatArray, FloatArray]:
+    """Seconds a prefill replica spends on a prompt: alone, and where prompts fill its token budget together."""
+    c, prompt = evaluated.coefficients, load.prompt_tokens
+    budget = np.maximum(evaluated.limits.max_num_batched_tokens, LEAST_CHUNK_TOKENS)
+    attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
+
+    def each(together: Any) -> FloatArray:
+        chunk = np.minimum(together * prompt, budget)
+        seconds = c.iteration_s(0.0, 0.0, chunk, chunk * attended)
+        return np.asarray(prompt / chunk * seconds, dtype=np.float64) + np.zeros(len(evaluated.candidates))
+
+    return each(1.0), each(np.maximum(budget / prompt, 1.0))
+
+
+def _pairs(evaluated: Evaluated, question: InferenceQuestion, demand: Demand) -> tuple[IntArray, IntArray]:
+    """(decode row, prefill row): a layout with itself, and with the best at prefilling on its kind of node."""
+    alone, batched = prompt_s(evaluated, load_of(question, demand, 1.0))
+    candidates = evaluated.candidates
+    parts = [candidates.shape, candidates.weight_format]
+    if candidates.token_budget is not None:
+        parts.append(candidates.token_budget)
+    _, group = np.unique(np.array(parts), axis=1, return_inverse=True)
+    late = np.zeros(len(candidates)) if question.ttft_ms is None else alone * 1e3 > question.ttft_ms
+    order = np.lexsort((batched * evaluated.gpus_per_replica, late, group))
+    _, first = np.unique(group[order], return_index=True)
+    best = order[first][group]
+    own = np.arange(len(candidates))
+    other = own[best != own]
+    return np.concatenate([own, other]), np.concatenate([own, best[best != own]])
+
+
+class _Pairs:
+    """Pairs of pools with what their sizing needs; one pass for each way that KV moves."""
+
+    def __init__(
+        self,
+        evaluated: Evaluated,
+        question: InferenceQuestion,
+        demand: Demand,
+        load: ServingLoad,
+        decode: IntArray,
+        prefill: IntArray,
+        rates: TransferRates,
+        *,
+        inside: bool,
+    ) -> None:
+        self.question, self.demand, self.load = question, demand, load
+        self.rows = decode
+        self.decode, self.prefill = evaluated.take(decode), evaluated.take(prefill)
+        self.alone, self.batched = prompt_s(self.prefill, load)
+        # Every GPU of either side moves its own share: the side that holds more a GPU sets the pace.
+        self.bytes = np.maximum(rates.prompt_bytes[decode], rates.prompt_bytes[prefill])
+        rate = (rates.link_bytes_s if inside else rates.network_bytes_s)[decode]
+        self.transfer = self.bytes / rate
+        self.places = np.asarray(self.decode.limits.sequences, dtype=np.float64) + np.zeros(len(decode))
+        self.steps = load.decode_tokens / self.decode.coefficients.tokens_per_step
+        self.room = 1.0 - question.headroom
+        self.own = self.alone + self.transfer + np.asarray(self.prefill.coefficients.request_s)
+
+    def size(self) -> SplitSizing:
+        """Decode replicas first, then the prefill replicas that feed them."""
+        idle_tpot = self.tpot(np.ones(len(self.rows)))
+        capacity = self.places / (self.steps * self.iteration(self.places) + 1e-12)
+        if self.demand.clients:
+            wanted = self.demand.clients / (self.places * self.room)
+        else:
+            wanted = self.demand.peak_requests_s / (capacity * self.room)
+        by_capacity = _whole(wanted)
+        slow_tpot = self.exceeds(idle_tpot, self.question.tpot_ms)
+        slow_ttft = self.exceeds(self.own, self.question.ttft_ms)
+        decode = self.search(by_capacity, slow_tpot | slow_ttft, lambda n: self.late_tpot(self.residents(n)))
+        running = self.residents(decode)
+        rate = self.rate(running)
+        prefill_by_capacity = _whole(rate * self.batched / self.room)
+        prefill = self.search(prefill_by_capacity, slow_tpot | slow_ttft, lambda n: self.late_ttft(rate, n))
+        fault = np.where((decode > MAX_REPLICAS) | (prefill > MAX_REPLICAS), TOO_MANY_REPLICAS, 0)
+        fault = np.where(slow_tpot, TOO_SLOW_TPOT, fault)
+        fault = np.where(slow_ttft, TOO_SLOW_TTFT, fault)
+        served = np.minimum(prefill / self.batched, decode * capacity)
+        estimate, busy_s = self.estimate(rate, running, decode, prefill, served / decode)
+        sizing = Sizing(
+            replicas=decode,
+            capacity_replicas=by_capacity,
+            estimate=estimate,
+            fault=fault,
+            best_ttft_s=self.own,
+            best_tpot_s=idle_tpot,
+        )
+        side = self.prefill.candidates
+        pools = PrefillPools(
+            tensor=side.tensor,
+            pipeline=side.pipeline,
+            expert=side.expert,
+            replicas=prefill,
+            capacity_replicas=prefill_by_capacity,
+            gpus_per_replica=self.prefill.gpus_per_replica,
+            prompt_s=busy_s,
+            transfer_bytes=self.bytes,
+            transfer_s=self.transfer,
+            utilization=rate * busy_s / prefill,
+        )
+        return SplitSizing(rows=self.rows, sizing=sizing, prefill=pools, cycle=self.cycle(running, busy_s))
+
+    def iteration(self, running: FloatArray) -> FloatArray:
+        seconds = self.decode.coefficients.iteration_s(running, running * self.load.mean_context)
+        return np.asarray(seconds, dtype=np.float64)
+
+    def tpot(self, running: FloatArray) -> FloatArray:
+        return self.iteration(running) / self.decode.coefficients.tokens_per_step
+
+    def residents(self, replicas: IntArray) -> FloatArray:
+        """Sequences on one of so many decode replicas."""
+        if self.demand.clients:
+            return np.minimum(np.maximum(self.demand.clients / replicas, 1.0), self.places)
+        running = np.ones(len(self.rows))
+        for _ in range(ROUNDS):
+            wanted = self.demand.peak_requests_s / replicas * self.steps * self.iteration(running)
+            running = 0.5 * (running + np.clip(wanted, 1.0, self.places))
+        return running
+
+    def rate(self, running: FloatArray) -> FloatArray:
+        """Requests a second of the whole deployment, at most."""
+        if not self.demand.clients:
+            return np.full(len(self.rows), self.demand.peak_requests_s)
+        return self.demand.clients / (self.own + self.steps * self.iteration(running))
+
+    def late_tpot(self, running: FloatArray) -> BoolArray:
+        at = self.question.slo_percentile
+        return self.exceeds(self.tpot_statistics(running)[at], self.question.tpot_ms)
+
+    def tpot_statistics(self, running: FloatArray) -> dict[str, FloatArray]:
+        """The batch varies as a Poisson count, and its iterations with it."""
+        spread = np.sqrt(running) if not self.demand.clients else np.zeros_like(running)
+        quantiles = {
+            name: self.tpot(np.minimum(running + z * spread, self.places)) for name, z in NORMAL_QUANTILES.items()
+        }
+        return {"mean": self.tpot(running), **quantiles}
+
+    def prefill_s(self, rate: FloatArray, replicas: IntArray) -> FloatArray:
+        """The longer the queue, the more prompts share a step."""
+        busy = np.minimum(rate * self.batched / replicas, 1.0)
+        return self.alone + (self.batched - self.alone) * busy
+
+    def ttft_statistics(self, rate: FloatArray, replicas: IntArray) -> dict[str, FloatArray]:
+        prefill = self.prefill_s(rate, replicas)
+        load = rate * prefill / replicas
+        others = 1.0 if not self.demand.clients else 1.0 - 1.0 / self.demand.clients
+        variation = self.question.arrival_cv**2 if not self.demand.clients else 1.0
+        wait = others * many_server_wait(np.minimum(load, 0.999), prefill, replicas, variation, 0.0)
+        met = np.minimum(load, 1.0) ** (np.sqrt(2.0 * (replicas + 1.0)) - 1.0)
+        own = prefill + self.transfer + np.asarray(self.prefill.coefficients.request_s)
+        found = {"mean": wait}
+        found |= {name: exponential_quantile(wait, met, quantile) for name, quantile in PERCENTILES.items()}
+        return {name: np.where(load < 1.0, own + value, np.inf) for name, value in found.items()}
+
+    def late_ttft(self, rate: FloatArray, replicas: IntArray) -> BoolArray:
+        at = self.question.slo_percentile
+        return self.exceeds(self.ttft_statistics(rate, replicas)[at], self.question.ttft_ms)
+
+    def exceeds(self, seconds: FloatArray, limit_ms: float | None) -> BoolArray:
+        if limit_ms is None:
+            return np.zeros(len(self.rows), dtype=np.bool_)
+        return np.asarray(~(seconds * 1e3 <= limit_ms))
+
+    def search(self, fewest: IntArray, hopeless: BoolArray, late: Callable[[IntArray], BoolArray]) -> IntArray:
+        """The smallest number of replicas from ``fewest`` on that isn't late; beyond ``MAX_REPLICAS`` where none is.
+
+        What no number helps (``hopeless``) stays at ``fewest``.
+        """
+        high = fewest.copy()
+        while (still := late(high) & ~hopeless & (high <= MAX_REPLICAS)).any():
+            high = np.where(still, high * 2, high)
+        low = np.where(high > fewest, high // 2, high - 1)
+        while (between := high - low > 1).any():
+            middle = np.maximum((low + high) // 2, 1)
+            too_few = late(middle)
+            low = np.where(between & too_few, middle, low)
+            high = np.where(between & ~too_few, middle, high)
+        return high
+
+    def estimate(
+        self, rate: FloatArray, running: FloatArray, decode: IntArray, prefill: IntArray, capacity: FloatArray
+    ) -> tuple[ServingEstimate, FloatArray]:
+        each = rate / decode
+        at_limit = running >= self.places
+        limit = np.where(at_limit, LIMITS.index("kv_memory"), LIMITS.index("decode"))
+        c, context = self.decode.coefficients, self.load.mean_context
+        found = ServingEstimate(
+            ttft_s=self.ttft_statistics(rate, prefill),
+            tpot_s=self.tpot_statistics(running),
+            output_tok_s=each * self.load.output_tokens,
+            requests_s=each,
+            running=running,
+            max_sequences=self.places,
+            capacity_requests_s=capacity,
+            utilization=each / capacity,
+            limit=limit,
+            terms={name: np.asarray(part) for name, part in c.iteration_terms(running, running * context).items()},
+        )
+        return found, self.prefill_s(rate, prefill)
+
+    def cycle(self, running: FloatArray, busy_s: FloatArray) -> Cycle:
+        iteration = self.iteration(running)
+        ones = np.ones(len(self.rows))
+        return Cycle(
+            cycle_s=busy_s + self.transfer + self.steps * iteration,
+            decode_s=self.steps * iteration,
+            iteration_s=iteration,
+            prompt_s=busy_s,
+            decoding=running,
+            cohort=ones,
+            fill=ones,
+        )
+
+
+def _whole(wanted: FloatArray) -> IntArray:
+    counted = np.nan_to_num(wanted, nan=MAX_REPLICAS, posinf=MAX_REPLICAS)
+    return np.clip(np.ceil(counted - 1e-9), 1, MAX_REPLICAS).astype(np.int64)
