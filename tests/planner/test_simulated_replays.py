@@ -9,6 +9,18 @@ import pytest
 from planner.engine.simulate.setup import IDLE_STEP, ContinuousReplica
 from planner.services.validation.replays import Comparison, Replay, compare, read_replays, replica_of
 
+READ_OFF_THE_4090_RUN = IDLE_STEP._replace(
+    dense_weights_s=16.3e-3,
+    dense_token_s=9.7e-5,
+    dense_tile_tokens=4.0,
+    context_token_s=1.45e-7,
+    pair_s=4e-9,
+    layers_s=5e-4,
+    prefill_launch_s=1e-3,
+    step_s=5e-4,
+    sequence_s=3e-5,
+)
+"""Step constants of an 8B model on an RTX 4090, set by hand to the run's own full steps (0.20 s for 2,048 tokens)."""
 OWN = ("h200-llama-3.1-8b-rate-6", "h200-llama-3.1-8b-rate-14", "h200-llama-3.1-8b-fp8-rate-10")
 PUBLISHED = ("rtx4090-llama-3.1-8b", "rtxpro6000-qwen3-30b-a3b-dp2")
 FITTED_ON_RATE_6 = IDLE_STEP._replace(
@@ -49,6 +61,18 @@ def test_the_scheduler_carries_over_to_a_load_it_was_not_fitted_on() -> None:
     assert abs(found["ttft_mean_ms"].error) < 0.09
     assert abs(found["ttft_p99_ms"].error) < 0.04
     assert found["e2e_rank"].simulated > 0.99
+
+
+def test_the_scheduler_holds_where_kv_memory_binds() -> None:
+    """300 requests on 41,408 tokens of KV, preempting all the time: wait, speed and length of the run come out."""
+    kind = ContinuousReplica(
+        coefficients=READ_OFF_THE_4090_RUN, kv_blocks=2588, max_num_batched_tokens=2048, request_s=0.005
+    )
+    found = by_statistic(compare(replay("rtx4090-llama-3.1-8b"), kind))
+    for statistic in ("ttft_mean_ms", "ttft_p50_ms", "ttft_p99_ms", "tpot_mean_ms", "tpot_p99_ms", "makespan_s"):
+        assert abs(found[statistic].error) < 0.03
+    assert found["ttft_rank"].simulated > 0.995
+    assert found["e2e_rank"].simulated > 0.995
 
 
 def test_without_lookahead_first_tokens_come_too_early() -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planner.engine.simulate.run import simulate
 from planner.services.trace_files import MAX_LINE_BYTES, Trace, read_trace, read_trace_stream
 from planner.services.trace_rows import TraceError
+from tests.engine.simulate.fleets import one_pool, replica
 
 HEADER = b"arrival_s,input_tokens,output_tokens\n"
 PUBLIC_TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
@@ -201,3 +203,13 @@ def test_public_traces(name: str, requests: int, input_mean: float) -> None:
     assert len(trace) == requests
     assert np.mean(trace.columns.input_tokens) == pytest.approx(input_mean, abs=1)
     assert trace.notes == ()
+
+
+@pytest.mark.skipif(not PUBLIC_TRACES.exists(), reason="the public traces are not beside this checkout")
+def test_an_endless_cache_finds_the_reuse_of_the_public_trace() -> None:
+    """64 % of the blocks of Mooncake's synthetic trace are leading blocks seen before."""
+    trace = read_trace(PUBLIC_TRACES / "mooncake_synthetic_trace.jsonl")
+    kind = replica(prefix_cache=True, hash_tokens=trace.hash_tokens, kv_blocks=4_000_000, max_num_batched_tokens=65_536)
+    outcome = simulate(one_pool(kind), trace.batches(), hash_ids=trace.hash_ids)
+    assert trace.columns.hashes is not None
+    assert outcome.cached_input_tokens / 512 / trace.columns.hashes[-1] == pytest.approx(0.64, abs=0.005)
