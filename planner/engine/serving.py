@@ -15,15 +15,16 @@ fill the residents to their limit; static batches are prefilled together and dra
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.drained_batches import batch_s, batches_state
-from planner.engine.queueing import exponential_quantile, many_server_wait, single_server_wait
+from planner.engine.queueing import exponential_quantile, many_server_wait, service_quantile
 from planner.engine.serving_candidates import ServingCoefficients
-from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle, lone_prompt_s
+from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
+from planner.engine.serving_open import open_loop
 from planner.engine.step_time import step_time
 
 __all__ = [
@@ -43,8 +44,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-ACCELERATED_ROUNDS: Final = 5
-INNER_ROUNDS: Final = 2
 NORMAL_QUANTILES = {"p50": 0.0, "p90": 1.2816, "p95": 1.6449, "p99": 2.3263}
 LIMITS = ("none", "decode", "prefill", "kv_memory", "batch_limit", "saturated")
 BISECTIONS = 10
@@ -132,71 +131,39 @@ def _open_loop(
     c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, capacity: FloatArray, full: Cycle
 ) -> ServingEstimate:
     rate = load.requests_s + np.zeros_like(capacity)
-    decodes = np.maximum(load.output_tokens - 1.0, 0.0)
     variation = (load.arrival_cv**2, load.length_cv**2)
-    residents, one = _open_residents(c, load, limits, rate)
-    busy = np.minimum(rate * one.prompt_s, 0.999)
-    decode = decodes / c.tokens_per_step * one.iteration_s / (1.0 - busy)
-    lone = lone_prompt_s(c, load, limits, one.decoding)
-    # Prompts that share a launch keep the server less busy, but the one ahead is served at its own length.
-    prefill_wait = single_server_wait(busy / lone, lone, *variation)
     utilization = rate / capacity
     saturated = utilization >= 1.0
+    served = np.minimum(rate, capacity)
+    now = open_loop(c, load, limits, served)
     admission_wait = many_server_wait(np.minimum(utilization, 0.999), full.cycle_s, limits.sequences, *variation)
-    own = lone * one.fill + 1.5 * one.iteration_s + c.request_s
-    settled = prefill_wait + admission_wait
+    settled = now.wait_s + admission_wait
     wait = np.where(saturated, np.inf, settled)
     if load.requests is not None:
         # A run that ends never builds up more than half its requests' work.
         half = load.requests / 2.0
         queued = np.where(saturated, np.maximum(1.0 / capacity - 1.0 / rate, 1e-12), 1.0 / capacity)
         wait = np.minimum(wait, half * queued)
-    ttft = {"mean": own + wait}
+    ttft = {"mean": now.own_s + wait}
     for name, quantile in PERCENTILES.items():
-        # Behind prompts one waits as often as the replica prefills, for a place as often as all are taken.
-        tail = exponential_quantile(prefill_wait, busy, quantile)
+        # Behind prompts one waits as often as they come, for a place as often as all are taken.
+        tail = service_quantile(now.wait_s, now.waits, quantile)
         tail = tail + exponential_quantile(admission_wait, np.minimum(utilization, 1.0), quantile)
         shortened = np.where(np.isinf(wait), 0.0, wait) / np.maximum(settled, 1e-12)
-        ttft[name] = own + np.where(np.isinf(wait), wait, tail * shortened)
-    decode_now = np.where(saturated, full.decode_s, decode)
-    tpot_mean = decode_now / np.maximum(decodes, 1.0)
-    served = np.minimum(rate, capacity)
-    tpot = _tpot_spread(load, one, tpot_mean, served)
+        ttft[name] = now.own_s + np.where(np.isinf(wait), wait, tail * shortened)
+    # No batch is slower than the fullest.
+    decode_s = np.where(saturated, full.decode_s, np.minimum(now.decode_s, full.decode_s))
+    one = Cycle(
+        cycle_s=now.own_s + now.wait_s + decode_s,
+        decode_s=decode_s,
+        iteration_s=now.iteration_s,
+        prompt_s=now.prompt_s,
+        decoding=now.decoding,
+        cohort=np.ones_like(rate),
+    )
+    residents = np.minimum(served * one.cycle_s, limits.sequences)
+    tpot = _tpot_spread(load, one, decode_s / np.maximum(load.decode_tokens, 1.0), served)
     return _estimate(c, load, limits, ttft, tpot, served, residents, capacity, one, utilization)
-
-
-def _open_residents(
-    c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray
-) -> tuple[FloatArray, Cycle]:
-    """Residents of an open loop by Little's law, N = rate x time(N), and the cycle they see.
-
-    Time grows with N, so plain iteration creeps up to the solution ever slower towards saturation: every second
-    step is extrapolated (Aitken). The batch inside converges along, one inner round for each outer one.
-    """
-    decodes = np.maximum(load.output_tokens - 1.0, 0.0)
-    places = limits.sequences + np.zeros_like(rate)
-    variation = (load.arrival_cv**2, load.length_cv**2)
-    decoding: FloatArray | None = None
-
-    def response(residents: FloatArray) -> tuple[FloatArray, Cycle]:
-        one = cycle(c, load, limits, np.minimum(residents + 1.0, places), decoding=decoding, rounds=INNER_ROUNDS)
-        busy = np.minimum(rate * one.prompt_s, 0.999)
-        decode = decodes / c.tokens_per_step * one.iteration_s / (1.0 - busy)
-        wait = single_server_wait(rate, busy / np.maximum(rate, 1e-12), *variation)
-        return np.minimum(rate * (one.prompt_s + 1.5 * one.iteration_s + wait + decode), places), one
-
-    residents = np.ones_like(rate)
-    for _ in range(ACCELERATED_ROUNDS):
-        first, one = response(residents)
-        decoding = one.decoding
-        second, one = response(first)
-        decoding = one.decoding
-        bend = second - 2.0 * first + residents
-        with np.errstate(divide="ignore", invalid="ignore"):
-            jump = residents - (first - residents) ** 2 / bend
-        low, high = np.minimum(first, second), np.where(second >= first, places, np.maximum(first, second))
-        residents = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
-    return response(residents)
 
 
 def _static_batches(

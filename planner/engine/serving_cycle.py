@@ -166,22 +166,13 @@ def cycle(
 
 
 def pipeline_fill(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, decoding: Any) -> Any:
-    """``(n + p - 1) / n`` for a prompt of ``n`` chunks through ``p`` stages.
+    """``1 + (p - 1) x chunk / prompt`` for a prompt through ``p`` stages: ``(n + p - 1) / n`` with ``n`` equal chunks.
 
-    Stages work on different chunks at a time, so a prompt occupies each stage for a p-th of its work; but one
-    chunk passes them one after the other, and the first token waits for the last stage.
+    Stages work on different chunks at a time, so a prompt occupies each stage for a p-th of its work; but its
+    longest chunk passes them one after the other, and the first token waits for the last stage (a flow shop).
     """
-    chunks = np.ceil(load.prompt_tokens / chunk_room(c, limits, decoding))
-    return (chunks + c.step.pipeline - 1.0) / chunks
-
-
-def lone_prompt_s(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, decoding: Any) -> Any:
-    """What one prompt that shares its iterations with no other adds to them: nothing of its launch is shared."""
-    prompt, context = load.prompt_tokens, load.mean_context
-    chunk = np.minimum(prompt, chunk_room(c, limits, decoding))
-    attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    iteration = c.iteration_s(decoding, decoding * context)
-    return (c.iteration_s(decoding, decoding * context, chunk, chunk * attended) - iteration) * prompt / chunk
+    chunk = np.minimum(chunk_room(c, limits, decoding), load.prompt_tokens)
+    return 1.0 + (c.step.pipeline - 1.0) * chunk / load.prompt_tokens
 
 
 def chunk_room(c: ServingCoefficients, limits: AdmissionLimits, decoding: Any) -> Any:

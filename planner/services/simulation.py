@@ -23,6 +23,7 @@ from planner.engine.simulate.planned_replica import Lengths, planned_replica
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
+from planner.engine.simulate.setup import BatchedReplica
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion, parse_question
@@ -251,5 +252,7 @@ def _hardware_note(option: InferenceOption) -> str:
 
 
 def _fleet_notes(planned: PlannedFleet) -> list[str]:
-    kind = planned.fleet.pools[0].kind.record()
-    return [f"KV cache: {kind['blocks']:,} blocks of {kind['block_tokens']} tokens a replica."]
+    kind = planned.fleet.pools[0].kind
+    if isinstance(kind, BatchedReplica):
+        return [f"Batches of up to {kind.max_batch} requests, timed as the scenario says: not the plan's model."]
+    return [f"KV cache: {kind.kv_blocks:,} blocks of {kind.block_tokens} tokens a replica."]

@@ -181,9 +181,63 @@ def test_split_prefill(files: Files, tmp_path: Path) -> None:
     assert result["replicas"] == 2
 
 
+def test_a_vision_model_in_dynamic_batches(files: Files, tmp_path: Path) -> None:
+    """Handbook 10: t(b) = 2 ms + 0.15 ms b. In batches of 8 one GPU serves 2,500/s; preferred sizes go at once."""
+    traffic = {"requests_per_second": 1500, "hours": 0.02, "input_sigma": 0, "output_median": 1, "output_sigma": 0}
+    batches = {
+        "batching": "dynamic",
+        "batch_ms": 2,
+        "item_ms": 0.15,
+        "max_batch": 64,
+        "preferred_batches": ["8", "16"],
+        "queue_delay_ms": 5,
+        "replicas": 1,
+    }
+    dynamic = scenario(files, tmp_path, traffic, batches)
+    assert dynamic["completed"] == dynamic["requests"] > 100_000
+    # 8 come in 5.3 ms on average, and are served in 3.2 ms.
+    assert 4.0 < dynamic["ttft_ms"]["mean"] < 9.0
+    assert dynamic["ttft_ms"]["p99"] < 5.0 + 2 * (2 + 0.15 * 16)
+    assert any("Batches of up to 64" in note for note in dynamic["notes"])
+    static = scenario(files, tmp_path, traffic, {**batches, "batching": "static", "queue_delay_ms": 1000})
+    assert static["completed"] == static["requests"]
+    # A full batch of 64 takes 42.7 ms to gather and 11.6 ms to run.
+    assert static["ttft_ms"]["mean"] == pytest.approx(63 / 2 / 1.5 + 11.6, rel=0.05)
+
+
+def test_drafts_caches_queues_and_time_outs_by_scenario(files: Files, tmp_path: Path) -> None:
+    """Speculative decoding, prefix caching, queue limits and time-outs are a scenario's fields."""
+    traffic = {"requests_per_second": 3, "hours": 0.1, "prefixes": 3, "prefix_tokens": 2000}
+    plain = scenario(files, tmp_path, traffic, {"replicas": 1})
+    drafted = scenario(files, tmp_path, traffic, {"replicas": 1, "draft_tokens": 4, "acceptance": 0.8})
+    assert drafted["tpot_ms"]["mean"] < 0.5 * plain["tpot_ms"]["mean"]
+    uncached = scenario(files, tmp_path, traffic, {"replicas": 1, "prefix_caching": False})
+    assert plain["ttft_ms"]["mean"] < 0.6 * uncached["ttft_ms"]["mean"]
+    crowd = {**traffic, "requests_per_second": 150, "prefixes": 0, "hours": 0.02}
+    for limit in ({"max_waiting": 20}, {"queue_timeout_s": 1}, {"client_timeout_s": 2}):
+        assert scenario(files, tmp_path, crowd, {"replicas": 1, **limit})["dropped"] > 100
+
+
+def test_spot_and_upgrade_by_scenario(files: Files, tmp_path: Path) -> None:
+    traffic = {"requests_per_second": 2, "hours": 3}
+    settings = {
+        "replicas": 3,
+        "spot_interruptions_per_hour": 2,
+        "spot_notice_s": 120,
+        "upgrade_at_s": 3600,
+        "max_retries": 50,
+    }
+    counts = scenario(files, tmp_path, traffic, settings)["incidents"]["counts"]
+    assert counts["noticed"] > 3
+    assert counts["upgraded"] == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "field"),
     [
+        ({"batching": "dynamic", "preferred_batches": ["8", "many"]}, "preferred_batches"),
+        ({"batching": "dynamic", "preferred_batches": "64", "max_batch": 32}, "preferred_batches"),
+        ({"batching": "static", "prefill_replicas": 1}, "prefill_replicas"),
         ({"autoscaler": "hpa", "min_replicas": 0}, "min_replicas"),
         ({"autoscaler": "hpa", "min_replicas": 5, "max_replicas": 2}, "max_replicas"),
         ({"upgrade_at_s": 10, "max_surge": 0}, "max_surge"),

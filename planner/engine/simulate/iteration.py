@@ -97,6 +97,7 @@ def _start(st: State, r: int, t: float) -> None:
                 whole += drafts / n * kind.draft_share * step_time(st.coefficients[rep.kind], n, context, 0.0, 0.0)
         rep.run_first = whole
         rep.prefill_s += max(0.0, whole - alone)
+        rep.prompt_token_s = _prompt_token_s(st, r, whole, alone)
     else:
         to_finish = math.ceil(st.heap_key[r, 0] - rep.steps)
         most = to_finish
@@ -106,6 +107,18 @@ def _start(st: State, r: int, t: float) -> None:
             most = max(1, steps_within(st, r, rep.free, most))
         plan_run(st, r, most)
     set_next(st, r, t + run_s(rep.run_first, rep.run_slope, rep.run_steps))
+
+
+@inner
+def _prompt_token_s(st: State, r: int, whole: float, alone: float) -> float:
+    """What each prompt token of an iteration adds to it; only asked where prompts pass several stages."""
+    rep = st.replicas[r]
+    c = st.coefficients[rep.kind]
+    if c.pipeline <= 1.0:
+        return 0.0
+    if alone == 0.0:
+        alone = step_time(c, 0.0, 0.0, 0.0, 0.0)
+    return max(0.0, whole - alone) / rep.prefill_tokens  # type: ignore[no-any-return]
 
 
 @inner
@@ -157,12 +170,15 @@ def _advance_prefills(st: State, r: int, t: float) -> None:
         request = st.slots[s]
         following = request.queued
         request.computed += request.chunk
+        request.pass_s = max(request.pass_s, request.chunk * rep.prompt_token_s)
         request.chunk = 0
         if request.computed >= request.target:
             leave_prefilling(st, r, s)
             request.generated += 1
             if math.isnan(request.first):
                 request.first = t
+                # Stages work on different chunks at a time, but the longest chunk passes them one after the other.
+                request.extra += (st.coefficients[rep.kind].pipeline - 1.0) * request.pass_s
             if request.generated >= request.output:
                 finish(st, r, s, t, request.target)
             elif st.kinds[rep.kind].role == PREFILL:

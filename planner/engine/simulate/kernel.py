@@ -124,6 +124,7 @@ def _arrival(st: State, traffic: Traffic, t: float) -> None:
     request.scheduled = math.nan
     request.first = math.nan
     request.extra = 0.0
+    request.pass_s = 0.0
     request.input = traffic.input_tokens[i]
     request.output = traffic.output_tokens[i]
     request.generated, request.target, request.computed, request.chunk, request.units = 0, 0, 0, 0, 0

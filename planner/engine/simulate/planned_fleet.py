@@ -17,7 +17,7 @@ from planner.engine.simulate.lifecycle import (
     SpotInterruptions,
 )
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.setup import ContinuousReplica, Fleet, Pool
+from planner.engine.simulate.setup import BatchedReplica, ContinuousReplica, Fleet, Pool
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
 
@@ -39,7 +39,7 @@ class PlannedFleet:
 
 def planned_fleet(
     option: InferenceOption,
-    kind: ContinuousReplica,
+    kind: ContinuousReplica | BatchedReplica,
     question: InferenceQuestion,
     settings: SimulationQuestion,
     *,
@@ -63,7 +63,9 @@ def planned_fleet(
         replicas_per_unit=per_unit,
         unit_gpus=option.cluster.gpus_per_node * nodes_each,
     )
-    pools = [pool] if not settings.prefill_replicas else _split(pool, kind, settings, kv_bytes_per_token)
+    pools = [pool]
+    if settings.prefill_replicas and isinstance(kind, ContinuousReplica):
+        pools = _split(pool, kind, settings, kv_bytes_per_token)
     life = pool_life(settings, weights_gib=option.memory.parts_gib.get("weights", 0.0) * kind.gpus)
     return PlannedFleet(
         fleet=Fleet(
@@ -119,6 +121,16 @@ def check_settings(settings: SimulationQuestion) -> None:
     if settings.upgrade_at_s is not None and settings.max_surge + settings.max_unavailable == 0:
         message = "An upgrade without surge and with nothing unavailable can't begin."
         errors.append(_fault("max_surge", 0, message, "1 or more, or max_unavailable 1 or more"))
+    if settings.batching != "continuous" and settings.prefill_replicas:
+        message = "Batches of whole requests have no prefill to split off."
+        errors.append(_fault("prefill_replicas", settings.prefill_replicas, message, "0, or batching continuous"))
+    errors += [
+        _fault(
+            "preferred_batches", size, "Not a batch size.", f"whole numbers from 1 to max_batch ({settings.max_batch})"
+        )
+        for size in settings.preferred_batches
+        if not (size.isdecimal() and 1 <= int(size) <= settings.max_batch)
+    ]
     if errors:
         raise InvalidQuestion(errors)
 

@@ -19,7 +19,7 @@ from planner.engine.serving_calibration import ServingProfiles
 from planner.engine.serving_candidates import ServingCoefficients
 from planner.engine.serving_regimes import RegimeCoefficients, question_draft
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.setup import ContinuousReplica
+from planner.engine.simulate.setup import BatchedReplica, ContinuousReplica
 from planner.engine.speculation import cache_arch
 from planner.engine.step_time import StepCoefficients, step_time
 from planner.engine.workload import InferenceQuestion
@@ -45,8 +45,14 @@ def planned_replica(
     lengths: Lengths,
     hash_tokens: int | None,
     draft: ModelArch | None = None,
-) -> ContinuousReplica:
-    """The replica that ``option`` is made of; ``draft`` is the question's draft model, where it names one."""
+) -> ContinuousReplica | BatchedReplica:
+    """The replica that ``option`` is made of; ``draft`` is the question's draft model, where it names one.
+
+    An LLM engine, or another model's batches on the same GPUs where the scenario says so.
+    """
+    if settings.batching != "continuous":
+        gpus = option.layout.pipeline * max(option.layout.tensor, option.layout.expert)
+        return batched_replica(settings, gpus=float(gpus))
     return replica_on(
         _shape_of(option, offer_table(snapshot)),
         option.layout,
@@ -133,6 +139,28 @@ def _drafting(
         alone = (1.0, float(question.input_tokens), 0.0, 0.0)
         share = float(np.ravel(step_time(speculation.draft, *alone) / step_time(coefficients.step, *alone))[0])
     return {"draft_tokens": question.draft_tokens, "acceptance": question.draft_acceptance, "draft_share": share}
+
+
+def batched_replica(settings: SimulationQuestion, *, gpus: float) -> BatchedReplica:
+    """A server of whole requests on ``gpus`` GPUs, timed as the scenario says.
+
+    >>> batched_replica(SimulationQuestion(batching="dynamic", preferred_batches=("8",)), gpus=1.0).preferred_batches
+    (8,)
+    """
+    preferred = tuple(int(size) for size in settings.preferred_batches if size.isdecimal())
+    return BatchedReplica(
+        batch_s=settings.batch_ms / 1e3,
+        item_s=settings.item_ms / 1e3,
+        token_s=settings.token_us / 1e6,
+        max_batch=settings.max_batch,
+        preferred_batches=() if settings.batching == "static" else preferred,
+        max_queue_delay_s=settings.queue_delay_ms / 1e3,
+        instances=settings.instances,
+        padded=settings.padded,
+        gpus=gpus,
+        max_waiting=settings.max_waiting,
+        queue_timeout_s=settings.queue_timeout_s,
+    )
 
 
 def _hash_unit(hash_tokens: int | None, block_tokens: int) -> int | None:

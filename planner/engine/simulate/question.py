@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from planner.engine.field_spec import FieldSpec, ask, choice, integer, number
+from planner.engine.field_spec import FieldSpec, ask, choice, choices, integer, number
 from planner.engine.simulate.autoscaling import METRICS
 from planner.engine.simulate.codes import POLICIES
 
-SECTIONS: Final = ("fleet", "gateway", "engine", "scaling", "start", "faults", "run")
+SECTIONS: Final = ("fleet", "gateway", "engine", "batching", "scaling", "start", "faults", "run")
+BATCHING: Final = ("continuous", "dynamic", "static")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,34 @@ class SimulationQuestion:
     )
     transfer_gb_s: float = number(
         "KV transfer", 25.0, 0.01, 10_000, "GB/s", "From a prefill to a decode replica.", "engine"
+    )
+    batching: str = choice(
+        "Batching",
+        "continuous",
+        BATCHING,
+        "Continuous is an LLM engine. Dynamic and static serve whole requests in batches (vision, embedding, rerank "
+        "models) as Triton does, timed by the fields below; static sends full batches only, until the delay.",
+        "batching",
+    )
+    batch_ms: float = number("Batch time", 2.0, 0, 1e6, "ms", "Of a batch, beside its items and tokens.", "batching")
+    item_ms: float = number("Item time", 0.15, 0, 1e6, "ms", "Each request adds it to its batch.", "batching")
+    token_us: float = number("Token time", 0.0, 0, 1e6, "us", "Each input token adds it to its batch.", "batching")
+    max_batch: int = integer("Largest batch", 32, 1, 100_000, "requests", "Never more in a batch.", "batching")
+    preferred_batches: tuple[str, ...] = choices(
+        "Preferred batches", (), (), "Sizes that are sent at once when the queue fills them, such as 8, 16.", "batching"
+    )
+    queue_delay_ms: float = number(
+        "Queue delay", 0.0, 0, 1e6, "ms", "A request waits so long for others to fill its batch.", "batching"
+    )
+    instances: int = integer("Instances", 1, 1, 1000, "a replica", "Batches that run side by side.", "batching")
+    padded: bool = ask(
+        FieldSpec(
+            kind="flag",
+            label="Padding",
+            help="Every request of a batch costs as many tokens as its longest.",
+            section="batching",
+        ),
+        False,
     )
     autoscaler: str = choice("Autoscaler", "none", ("none", "hpa", "keda"), "Kubernetes HPA, or KEDA.", "scaling")
     scaling_metric: str = choice("Metric", "concurrency", METRICS, "What the autoscaler looks at.", "scaling")

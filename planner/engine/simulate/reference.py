@@ -28,6 +28,10 @@ class ReferenceRequest:
     ready_s: float = math.nan
     first_s: float = math.nan
     last_s: float = math.nan
+    fill_s: float = 0.0
+    """Later than ``first_s`` and ``last_s`` that the client has its tokens: the way through the pipeline."""
+    pass_s: float = 0.0
+    """What its longest chunk adds to an iteration: it passes the other pipeline stages in as long each."""
     replica: int = -1
 
     def blocks(self, tokens: int, block_tokens: int) -> int:
@@ -54,6 +58,7 @@ class ReferenceReplica:
     """Start of the iteration under way."""
     last_started_s: float = math.nan
     ends_s: float = math.inf
+    prompt_token_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.free = self.blocks
@@ -82,6 +87,8 @@ class ReferenceReplica:
         tokens = sum(r.chunk for r in prefills)
         pairs = sum(r.chunk * float(r.computed) + 0.5 * r.chunk * (r.chunk + 1) for r in prefills)
         seconds = step_time(self.coefficients, float(len(decodes)), float(context), float(tokens), pairs)
+        alone = step_time(self.coefficients, float(len(decodes)), float(context), 0.0, 0.0)
+        self.prompt_token_s = float(seconds - alone) / tokens if tokens else 0.0
         self.started_s = now_s
         self.ends_s = now_s + float(seconds)
 
@@ -149,11 +156,13 @@ class ReferenceReplica:
                 request.generated += 1
             elif request.chunk:
                 request.computed += request.chunk
+                request.pass_s = max(request.pass_s, request.chunk * self.prompt_token_s)
                 request.chunk = 0
                 if request.computed >= request.target:
                     request.generated += 1
                     if math.isnan(request.first_s):
                         request.first_s = now_s
+                        request.fill_s = (float(self.coefficients.pipeline) - 1.0) * request.pass_s
         done = [r for r in self.running if r.computed >= r.target and r.generated >= r.output_tokens]
         for request in done:
             self.running.remove(request)

@@ -19,6 +19,7 @@ CASES: dict[str, tuple[int, float, dict[str, Any]]] = {
     "first chunk admits": (1, 40, {"kv_blocks": 1500, "max_num_batched_tokens": 2048, "reserve_prompt": False}),
     "tight, three replicas": (3, 80, {"kv_blocks": 700, "max_num_batched_tokens": 512, "reserve_prompt": False}),
     "one token a block": (3, 80, {"kv_blocks": 9000, "max_num_batched_tokens": 512, "block_tokens": 1}),
+    "two stages": (1, 20, {"coefficients": EIGHT_B._replace(pipeline=2.0), "max_num_batched_tokens": 512}),
     "large blocks": (2, 60, {"kv_blocks": 90, "block_tokens": 256, "reserve_prompt": False}),
 }
 
@@ -36,7 +37,7 @@ def test_every_request_as_in_the_plain_loop(case: str, policy: str) -> None:
     ]
     plain = [
         ReferenceReplica(
-            coefficients=EIGHT_B,
+            coefficients=kind.coefficients,
             block_tokens=kind.block_tokens,
             blocks=kind.kv_blocks,
             max_seqs=kind.max_num_seqs,
@@ -48,8 +49,8 @@ def test_every_request_as_in_the_plain_loop(case: str, policy: str) -> None:
     ]
     simulate_plainly(plain, requests, least_outstanding=policy == "least_outstanding")
     assert [row["replica"] for row in rows] == [request.replica for request in requests]
-    np.testing.assert_allclose(rows["first"], [request.first_s for request in requests], atol=1e-9)
-    np.testing.assert_allclose(rows["last"], [request.last_s for request in requests], atol=1e-9)
+    np.testing.assert_allclose(rows["first"], [request.first_s + request.fill_s for request in requests], atol=1e-9)
+    np.testing.assert_allclose(rows["last"], [request.last_s + request.fill_s for request in requests], atol=1e-9)
     assert outcome.preemptions == sum(one.preemptions for one in plain)
     assert all(one.free == one.blocks for one in plain)
     if case in ("preemption", "first chunk admits", "tight, three replicas", "large blocks"):

@@ -1,0 +1,147 @@
+"""The closed form of an open loop and the simulator: one step time, two ways to the same means.
+
+At 30 % of capacity TTFT and TPOT agree within 3 %, for dense models, experts, tensor and pipeline parallelism, prompts
+that share an iteration and prompts of several chunks, with and without asynchronous scheduling's one iteration more.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from planner.engine.serving import AdmissionLimits, ServingEstimate, ServingLoad, steady_state
+from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.simulate.results import Outcome
+from planner.engine.simulate.run import simulate
+from planner.engine.simulate.setup import IDLE_STEP, ContinuousReplica
+from planner.engine.simulate.traffic import batch
+from planner.engine.step_time import StepCoefficients
+from tests.engine.simulate.fleets import one_pool
+
+DENSE = IDLE_STEP._replace(
+    dense_weights_s=4e-3,
+    dense_token_s=2.3e-5,
+    dense_tile_tokens=4.0,
+    context_token_s=3.3e-8,
+    pair_s=7e-10,
+    layers_s=6e-4,
+    prefill_launch_s=3.2e-3,
+    step_s=4e-4,
+    sequence_s=8.5e-6,
+)
+"""An 8B model on one recent GPU."""
+STEPS = {
+    "8b": DENSE,
+    "70b, tensor": IDLE_STEP._replace(
+        dense_weights_s=9e-3,
+        dense_token_s=5e-5,
+        dense_tile_tokens=8.0,
+        context_token_s=2e-8,
+        pair_s=1e-9,
+        collective_s=2.5e-3,
+        collective_token_s=6e-6,
+        layers_s=1.5e-3,
+        prefill_launch_s=4e-3,
+        step_s=5e-4,
+        sequence_s=1e-5,
+    ),
+    "two stages": DENSE._replace(
+        pipeline=2.0, dense_weights_s=8e-3, dense_token_s=4.6e-5, collective_s=5e-5, collective_token_s=1e-7
+    ),
+    "experts": IDLE_STEP._replace(
+        dense_weights_s=0.9e-3,
+        dense_token_s=4e-6,
+        expert_weights_s=14e-3,
+        expert_token_s=1.2e-5,
+        expert_tile_tokens=30.0,
+        expert_miss_log=math.log(1 - 8 / 128),
+        context_token_s=2.4e-8,
+        pair_s=4e-10,
+        layers_s=1.2e-3,
+        prefill_launch_s=2e-3,
+        step_s=5e-4,
+        sequence_s=1e-5,
+    ),
+}
+WORKLOADS = [(1000, 200, 2048), (300, 300, 8192), (700, 800, 2048), (3000, 50, 8192), (8000, 400, 8192)]
+"""Prompt and answer in tokens, and the token budget of an iteration."""
+REQUESTS = 20_000
+REQUEST_S = 0.002
+KV_BLOCKS = 25_000
+
+
+def closed_form(step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float) -> ServingEstimate:
+    coefficients = ServingCoefficients(
+        step=StepCoefficients(*[np.array([value]) for value in step]),
+        request_s=np.array([REQUEST_S]),
+        cohort=np.array([0.0]),
+        backlog=np.array([0.0]),
+        drain=np.array([1.0]),
+    )
+    limits = AdmissionLimits(
+        kv_sequences=np.array([KV_BLOCKS * 16 / (prompt + answer / 2)]),
+        max_num_seqs=np.array([256.0]),
+        max_num_batched_tokens=np.array([float(budget)]),
+    )
+    load = ServingLoad(kind="open", input_tokens=float(prompt), output_tokens=float(answer), requests_s=rate)
+    return steady_state(coefficients, load, limits)
+
+
+def simulated(step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float) -> Outcome:
+    arrival_s = np.cumsum(np.random.default_rng(1).exponential(1 / rate, REQUESTS))
+    kind = ContinuousReplica(coefficients=step, kv_blocks=KV_BLOCKS, max_num_batched_tokens=budget, request_s=REQUEST_S)
+    traffic = batch(arrival_s, np.full(REQUESTS, prompt), np.full(REQUESTS, answer))
+    return simulate(one_pool(kind), [traffic])
+
+
+@pytest.mark.parametrize(("prompt", "answer", "budget"), WORKLOADS)
+@pytest.mark.parametrize("name", STEPS)
+def test_agree_at_30_percent_of_capacity(name: str, prompt: int, answer: int, budget: int) -> None:
+    capacity = float(closed_form(STEPS[name], prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    expected = closed_form(STEPS[name], prompt, answer, budget, 0.3 * capacity)
+    outcome = simulated(STEPS[name], prompt, answer, budget, 0.3 * capacity)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["8b", "70b, tensor", "two stages"])
+def test_prompts_of_several_chunks_agree_too(name: str) -> None:
+    """8,000 tokens on a budget of 2,048: each prompt has four iterations to itself, the others queue."""
+    capacity = float(closed_form(STEPS[name], 8000, 100, 2048, 1e-6).capacity_requests_s[0])
+    expected = closed_form(STEPS[name], 8000, 100, 2048, 0.3 * capacity)
+    outcome = simulated(STEPS[name], 8000, 100, 2048, 0.3 * capacity)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_alone_they_are_the_same(name: str) -> None:
+    """Hardly any load: nothing is averaged, and both count the same iterations."""
+    expected = closed_form(STEPS[name], 1000, 200, 2048, 1e-3)
+    outcome = simulated(STEPS[name], 1000, 200, 2048, 1e-3)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=1e-3)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=1e-3)
+
+
+@pytest.mark.parametrize("prompt", [1000, 8000])
+def test_a_lone_prompt_passes_every_stage(prompt: int) -> None:
+    """Two stages: its longest chunk (here of 2,048 tokens at most) is done twice, one stage after the other."""
+    whole, one = (
+        simulated(step, prompt, 2, 2048, 1e-3).ttft.mean_s
+        for step in (STEPS["two stages"], STEPS["two stages"]._replace(pipeline=1.0))
+    )
+    chunk = min(prompt, 2048) / prompt
+    # One stage does all layers of a chunk at once: two pipelined stages take (1 + chunk) / 2 of that, weights apart.
+    assert whole == pytest.approx(one * (1 + chunk) / 2, rel=0.12)
+
+
+@pytest.mark.parametrize(("load", "within"), [(0.05, 0.02), (0.6, 0.05)])
+def test_agree_beside_the_working_point(load: float, within: float) -> None:
+    for prompt, answer, budget in [(1000, 200, 2048), (300, 300, 8192)]:
+        capacity = float(closed_form(DENSE, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+        expected = closed_form(DENSE, prompt, answer, budget, load * capacity)
+        outcome = simulated(DENSE, prompt, answer, budget, load * capacity)
+        assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=within)
+        assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=within)
