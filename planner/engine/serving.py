@@ -94,7 +94,7 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
     waiting = np.maximum(wanted - residents, 0.0) / rate
     ttft = _closed_ttft(c, one, residents, waiting, 1.0 / waves)
     tpot_mean = one.decode_s * stretch / np.maximum(load.output_tokens - 1.0, 1.0)
-    tpot = _tpot_spread(load, one, tpot_mean, rate)
+    tpot = _tpot_spread(load, one.prompt_s, tpot_mean, rate)
     return _estimate(c, load, limits, ttft, tpot, rate, residents, capacity, one, wanted / places)
 
 
@@ -118,11 +118,11 @@ def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: An
     return ttft
 
 
-def _tpot_spread(load: ServingLoad, one: Cycle, mean: FloatArray, rate: FloatArray) -> dict[str, FloatArray]:
+def _tpot_spread(load: ServingLoad, prompt_s: Any, mean: FloatArray, rate: FloatArray) -> dict[str, FloatArray]:
     """TPOT by statistic: the prompts that interrupt one answer vary as Poisson counts."""
     decodes = np.maximum(load.output_tokens - 1.0, 1.0)
     interruptions = rate * mean * decodes
-    deviation = np.sqrt(np.maximum(interruptions, 0.0)) * one.prompt_s / decodes
+    deviation = np.sqrt(np.maximum(interruptions, 0.0)) * prompt_s / decodes
     bounded = np.minimum(deviation, mean)
     return {"mean": mean, **{name: mean + z * bounded for name, z in NORMAL_QUANTILES.items()}}
 
@@ -162,7 +162,7 @@ def _open_loop(
         cohort=np.ones_like(rate),
     )
     residents = np.minimum(served * one.cycle_s, limits.sequences)
-    tpot = _tpot_spread(load, one, decode_s / np.maximum(load.decode_tokens, 1.0), served)
+    tpot = _tpot_spread(load, now.lump_s, decode_s / np.maximum(load.decode_tokens, 1.0), served)
     return _estimate(c, load, limits, ttft, tpot, served, residents, capacity, one, utilization)
 
 

@@ -108,6 +108,8 @@ class EngineSettings:
     """Batch limit and token budget changed with versions: the memory profiles' scheduler rows hold them."""
     reserved_output_share: float = 0.5
     """Of an answer's tokens, the share that admission keeps room for: all of them, where an engine never evicts."""
+    schedules_ahead_since: str = ""
+    """The half-year since when the next batch is chosen while one runs; empty: never."""
     source: str = field(default="")
     vendors: tuple[str, ...] = ()
     """Accelerator vendors it runs on; empty: not restricted."""

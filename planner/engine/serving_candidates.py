@@ -76,6 +76,8 @@ class ServingCoefficients:
     """How far prompts that fit one token budget are prefilled together: 0 never, 1 always."""
     backlog: FloatArray
     """Prompts waiting before one's own, for every other resident."""
+    lookahead: FloatArray
+    """Iterations chosen before the one under way has ended: 1 with asynchronous scheduling, else 0."""
     drain: FloatArray
     """Time that draining a queue takes over what its iterations add up to (ramp, tail, gaps)."""
 
@@ -233,8 +235,19 @@ def coefficients_from(
         request_s=constants["request_s"],
         cohort=constants["cohort"],
         backlog=constants["backlog"],
+        lookahead=lookahead(candidates, profiles),
         drain=constants["drain"],
     )
+
+
+def lookahead(candidates: ServingCandidates, profiles: ServingProfiles) -> FloatArray:
+    """1 for engines that choose the next batch while one runs (from a date on), else 0; unknown dates count as new."""
+    ahead = []
+    for engine, era in candidates.engines:
+        settings = profiles.engines.get(engine)
+        since = "" if settings is None else settings.schedules_ahead_since
+        ahead.append(float(bool(since) and (not era or era >= since)))
+    return np.array(ahead)[candidates.engine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

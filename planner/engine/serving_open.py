@@ -8,8 +8,8 @@ law, N = rate x D, fixes the decoding batch, by accelerated iteration. What a re
 
 A prompt holds up everything that decodes, so prompts that came meanwhile follow it and decode along: to a request
 that has just been prefilled the others look bunched, ``e`` more prompts and ``x`` more sequences than an average moment
-shows (arrivals that cause arrivals: Hawkes, 1971, each prompt ``u`` others). The next iteration is put together while
-one runs (asynchronous scheduling), so a request that comes waits for that one too.
+shows (arrivals that cause arrivals: Hawkes, 1971, each prompt ``u`` others). Where the next iteration is put together
+while one runs (asynchronous scheduling), a request that comes waits for that one too.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class OpenLoop:
     """One decode iteration of the average batch."""
     prompt_s: FloatArray
     """What one prompt adds to the iterations that carry it."""
+    lump_s: FloatArray
+    """The same as if prompts came singly and by chance, with the variance that they have bunched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +87,8 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     serving = np.minimum(rate * service, MOST_BUSY)
     fixed = np.maximum(present - serving * (load_now.chunks - 1.0) / load_now.chunks, 0.0)
     s = load_now.sharing
-    before = s * 1.5 * present * mean + (1.0 - s) * (
-        np.maximum(present - serving, 0.0) * iteration / 2.0 + fixed * mean
-    )
+    alone = np.maximum(present - serving, 0.0) * iteration / 2.0 + c.lookahead * fixed * mean
+    before = s * (0.5 + c.lookahead) * present * mean + (1.0 - s) * alone
     own = s * met.shared_s + (1.0 - s) * load_now.alone_s
     stages = pipeline_fill(c, load, limits, decoding)
     queue = serving * service / (1.0 - serving) * variation / 2.0
@@ -99,6 +100,7 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
         decoding=decoding,
         iteration_s=iteration,
         prompt_s=load_now.each_s,
+        lump_s=load_now.each_s * np.sqrt(together) / (1.0 - busy),
     )
 
 

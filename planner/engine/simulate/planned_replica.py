@@ -111,7 +111,7 @@ def replica_on(
         max_num_seqs=int(question.max_num_seqs * ranks),
         max_num_batched_tokens=int(question.max_num_batched_tokens * ranks),
         max_context_tokens=arch.max_context or None,
-        lookahead=settings.lookahead,
+        lookahead=settings.lookahead and bool(np.ravel(evaluated.coefficients.lookahead)[0]),
         chunked_prefill=settings.chunked_prefill,
         request_s=float(np.ravel(evaluated.coefficients.request_s)[0]),
         prefix_cache=settings.prefix_caching,

@@ -70,7 +70,7 @@ class SimulationQuestion:
         FieldSpec(
             kind="flag",
             label="Asynchronous scheduling",
-            help="The next batch is chosen while the current one runs.",
+            help="The next batch is chosen while the current one runs, where the engine does so.",
             section="engine",
         ),
         True,

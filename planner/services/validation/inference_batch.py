@@ -213,6 +213,7 @@ def _joined(parts: Sequence[ServingCoefficients], sizes: Sequence[int]) -> Servi
         request_s=column([part.request_s for part in parts]),
         cohort=column([part.cohort for part in parts]),
         backlog=column([part.backlog for part in parts]),
+        lookahead=column([part.lookahead for part in parts]),
         drain=column([part.drain for part in parts]),
     )
 
@@ -274,6 +275,7 @@ def _estimate(
         request_s=c.request_s[rows],
         cohort=c.cohort[rows],
         backlog=c.backlog[rows],
+        lookahead=c.lookahead[rows],
         drain=c.drain[rows],
     )
     here = AdmissionLimits(

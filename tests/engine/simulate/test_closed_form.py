@@ -72,12 +72,15 @@ REQUEST_S = 0.002
 KV_BLOCKS = 25_000
 
 
-def closed_form(step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float) -> ServingEstimate:
+def closed_form(
+    step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float, *, lookahead: bool = True
+) -> ServingEstimate:
     coefficients = ServingCoefficients(
         step=StepCoefficients(*[np.array([value]) for value in step]),
         request_s=np.array([REQUEST_S]),
         cohort=np.array([0.0]),
         backlog=np.array([0.0]),
+        lookahead=np.array([float(lookahead)]),
         drain=np.array([1.0]),
     )
     limits = AdmissionLimits(
@@ -89,9 +92,13 @@ def closed_form(step: StepCoefficients, prompt: int, answer: int, budget: int, r
     return steady_state(coefficients, load, limits)
 
 
-def simulated(step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float) -> Outcome:
+def simulated(
+    step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float, *, lookahead: bool = True
+) -> Outcome:
     arrival_s = np.cumsum(np.random.default_rng(1).exponential(1 / rate, REQUESTS))
-    kind = ContinuousReplica(coefficients=step, kv_blocks=KV_BLOCKS, max_num_batched_tokens=budget, request_s=REQUEST_S)
+    kind = ContinuousReplica(
+        coefficients=step, kv_blocks=KV_BLOCKS, max_num_batched_tokens=budget, request_s=REQUEST_S, lookahead=lookahead
+    )
     traffic = batch(arrival_s, np.full(REQUESTS, prompt), np.full(REQUESTS, answer))
     return simulate(one_pool(kind), [traffic])
 
@@ -145,3 +152,14 @@ def test_agree_beside_the_working_point(load: float, within: float) -> None:
         outcome = simulated(DENSE, prompt, answer, budget, load * capacity)
         assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=within)
         assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=within)
+
+
+@pytest.mark.parametrize(("prompt", "answer", "budget"), WORKLOADS)
+def test_agree_without_asynchronous_scheduling(prompt: int, answer: int, budget: int) -> None:
+    capacity = float(closed_form(DENSE, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    ahead = closed_form(DENSE, prompt, answer, budget, 0.3 * capacity)
+    expected = closed_form(DENSE, prompt, answer, budget, 0.3 * capacity, lookahead=False)
+    outcome = simulated(DENSE, prompt, answer, budget, 0.3 * capacity, lookahead=False)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+    assert ahead.ttft_s["mean"][0] > expected.ttft_s["mean"][0] + 0.7 * expected.terms["gemm"][0]
