@@ -165,7 +165,7 @@ def _held_up(rate: FloatArray, prompts: _Prompts, iteration: Any, mean: Any, bus
         left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
         left = left + rate * mean * prompts.chunks * (wait + service / 2.0)
         alone = np.maximum(wait + service - left, 0.0)
-    return prompts.sharing * prompts.shared_s * (1.0 + busy**2) + (1.0 - prompts.sharing) * alone
+    return prompts.sharing * prompts.alone_s * (1.0 + busy**2) + (1.0 - prompts.sharing) * alone
 
 
 def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: FloatArray) -> FloatArray:
@@ -180,9 +180,7 @@ def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray,
         return iteration
     off = np.minimum(np.sqrt(spread), sequences)
     few, many = sequences - off, sequences + off
-    mean: FloatArray = 0.5 * (
-        c.iteration_s(few, few * context) + c.iteration_s(many, many * context)
-    )
+    mean: FloatArray = 0.5 * (c.iteration_s(few, few * context) + c.iteration_s(many, many * context))
     return mean
 
 
@@ -200,9 +198,9 @@ def _prompts(
     sharing = np.clip(room / prompt - 1.0, 0.0, 1.0)
     many = np.minimum(together * prompt, np.maximum(room, prompt))
     shared = added(many) * prompt / many
-    alone = shared
-    if np.any(sharing < 1.0):
-        whole = np.floor(prompt / room)
+    alone = added(np.minimum(room, prompt))
+    if np.any(prompt > room):
+        whole = np.maximum(np.floor(prompt / room), 1.0)
         rest = prompt - whole * room
-        alone = whole * added(np.minimum(room, prompt)) + np.where(rest > 0.0, added(rest), 0.0)
+        alone = whole * alone + np.where(rest > 0.0, added(np.maximum(rest, 0.0)), 0.0)
     return _Prompts(shared_s=shared, alone_s=alone, sharing=sharing, chunks=np.ceil(prompt / room))
