@@ -28,7 +28,7 @@ TOKENS = {
 }
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon")
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
-LETTER_WIDTH, LABEL_HEIGHT, MOST_LABELS = 0.0165, 0.065, 5
+LETTER_WIDTH, LABEL_HEIGHT, MOST_LABELS = 0.018, 0.065, 5
 """Of a name in a chart as wide as half a laptop's screen, as shares of its axes."""
 MOST_TICKS = 6
 TICK_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7))
@@ -87,6 +87,64 @@ def tradeoff(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str, rest_nam
         layout["shapes"] = [_limit_line(x.limit)]
         layout["annotations"].append(_limit_label(x))
     return {"data": traces, "layout": layout}
+
+
+def scaling(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str, name: str, ideal: str) -> Figure:
+    """Throughput over size on log axes, and what it were at the smallest size's pace; labels are efficiencies."""
+    first, last = points[0], points[-1]
+    reach = first.y * last.x / first.x
+    perfect: Figure = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": ideal,
+        "x": [first.x, last.x],
+        "y": [first.y, reach],
+        "line": {"color": MUTE, "width": 1.5, "dash": "dot"},
+        "hoverinfo": "skip",
+    }
+    chosen = [point for point in points if point.id == chosen_id]
+    layout = base_layout(height=300)
+    layout["xaxis"] = log_axis(x, [point.x for point in points])
+    layout["yaxis"] = log_axis(y, [*(point.y for point in points), reach])
+    layout["yaxis"]["title"] = {"text": ""}
+    layout["showlegend"] = False
+    layout["annotations"] = _labels(points, chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
+    layout["annotations"].append(above(y.title))
+    return {"data": [perfect, _path(points, 0), _group_trace(name, points, 0), _ring(chosen)], "layout": layout}
+
+
+def paths(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str) -> Figure:
+    """One line a group through its points in their order; what is ``is_front`` stands out, a limit is marked."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(point.group, []).append(point)
+    chosen = [point for point in points if point.id == chosen_id]
+    traces: list[Figure] = []
+    for n, (name, members) in enumerate(groups.items()):
+        traces += [_path(members, n), _group_trace(name, members, n)]
+    layout = base_layout(height=300)
+    layout["xaxis"] = log_axis(x, [point.x for point in points])
+    layout["yaxis"] = log_axis(y, [point.y for point in points])
+    layout["yaxis"]["title"] = {"text": ""}
+    layout["showlegend"] = False
+    layout["annotations"] = _labels(chosen, chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
+    layout["annotations"].append(above(y.title))
+    if x.limit and layout["xaxis"]["range"][0] < math.log10(x.limit) < layout["xaxis"]["range"][1]:
+        layout["shapes"] = [_limit_line(x.limit)]
+        layout["annotations"].append(_limit_label(x))
+    return {"data": [*traces, _ring(chosen)], "layout": layout}
+
+
+def _path(points: Sequence[Point], n: int) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [point.x for point in points],
+        "y": [point.y for point in points],
+        "line": {"color": SERIES[n % len(SERIES)], "width": 1.5},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
 
 
 def mark_front(points: Sequence[Point]) -> list[Point]:
@@ -314,7 +372,7 @@ def _labels(
         # The front's lower left is empty by its nature; where that is taken or off the edge, above on the right.
         width = LETTER_WIDTH * len(point.label)
         sides = [("left", across + width / 2, up + 0.04, 10, 13)] if across < 1 - width else []
-        if across > width * 0.9:
+        if across > width:
             sides.insert(0, ("right", across - width / 2, up - 0.04, -10, -13))
         free = (side for side in sides if not any(_overlap(side[1], side[2], width, *other) for other in taken))
         side = next(free, None)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from frontend.answers.inference import present_inference
 from frontend.answers.shown import Answer
-from frontend.answers.training import present_training
+from frontend.answers.training import SeriesOf, present_training
 from frontend.query import TRAFFIC_WAYS, Asked, traffic_way
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
@@ -23,7 +24,7 @@ class Kind:
 
     slug: str
     question_type: type
-    present: Callable[[Any, Mapping[str, str], str], Answer]
+    present: Callable[[Any, Mapping[str, str], str, SeriesOf | None], Answer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +33,19 @@ class Outcome:
 
     plan: InferencePlan | TrainingPlan | None
     errors: tuple[FieldError, ...]
+    series_of: SeriesOf | None = None
+    """What is drawn of one option of a training plan."""
+
+
+def _present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str, _series: SeriesOf | None) -> Answer:
+    return present_inference(plan, given, wanted)
 
 
 KINDS = {
     "inference": Kind(
         slug="inference",
         question_type=InferenceQuestion,
-        present=present_inference,
+        present=_present_inference,
     ),
     "training": Kind(
         slug="training",
@@ -71,4 +78,7 @@ def plan_for(kind: Kind, asked: Asked, scope: Scope | None = None) -> Outcome:
     except UnsupportedModel as unsupported:
         fault = FieldError(field="config", value=unsupported.value, message=str(unsupported))
         return Outcome(plan=None, errors=(*errors, fault))
-    return Outcome(plan=None if errors else plan, errors=tuple(errors))
+    if errors or kind.slug == "inference":
+        return Outcome(plan=None if errors else plan, errors=tuple(errors))
+    series_of = partial(planning.training_series, asked.raw, scope=scope)
+    return Outcome(plan=plan, errors=(), series_of=series_of)

@@ -168,7 +168,7 @@ TERMS: dict[str, str | Promise] = {
     "teacher": _("the teacher's forward pass"),
 }
 REJECTIONS: dict[str, str | Promise] = {
-    "memory": _("The weights do not fit"),
+    "memory": _("Too little memory"),
     "kv_memory": _("No room for the KV cache"),
     "ttft_slo": _("Too slow for the TTFT limit"),
     "tpot_slo": _("Too slow for the TPOT limit"),

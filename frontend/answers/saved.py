@@ -15,7 +15,7 @@ from planner.services.plan_json import plan_from_json
 def present_saved(version: ScenarioVersion) -> Answer:
     """The answer about the option that was saved."""
     kind = version.scenario.kind
-    return KINDS[kind].present(plan_from_json(version.plan, kind), given_of(version), version.option_id)
+    return KINDS[kind].present(plan_from_json(version.plan, kind), given_of(version), version.option_id, None)
 
 
 def given_of(version: ScenarioVersion) -> dict[str, str]:

@@ -29,6 +29,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """A chart's figures as a table."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A figure with its finding as title, and its table twin."""
 
@@ -37,6 +45,32 @@ class Chart:
     figure: Figure
     parts: tuple[Part, ...] = ()
     note: str = ""
+    twin: Twin | None = None
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether its legend shows symbols instead of swatches."""
+        return any(part.swatch.startswith("symbol") for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisCost:
+    """What one axis of a layout costs of a step, in numbers and in words."""
+
+    name: str
+    seconds: str
+    share: str
+    meter: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCosts:
+    """Where a step's time goes besides useful arithmetic, and what to know of batch and failures."""
+
+    title: str
+    axes: tuple[AxisCost, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +170,9 @@ class Answer:
     notice: str = ""
     figures: tuple[KeyFigure, ...] = ()
     charts: tuple[Chart, ...] = ()
+    costs: StepCosts | None = None
+    deeper: tuple[Chart, ...] = ()
+    """Charts that stand beside what the axes cost."""
     table_title: str = ""
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()

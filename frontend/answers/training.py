@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -11,23 +11,36 @@ from django.utils.translation import ngettext
 from frontend import numbers, words
 from frontend.answers import frame, parts
 from frontend.answers.shown import Answer, KeyFigure
+from frontend.answers.training_axes import step_costs
 from frontend.answers.training_charts import charts
+from frontend.answers.training_series_charts import deeper_charts
 from frontend.answers.training_table import columns, row
 from frontend.sentences import shown
 from planner.engine.answers import TrainingOption, TrainingPlan
+from planner.engine.training_series import TrainingSeries
 from planner.engine.workload import TrainingQuestion
 
+SeriesOf = Callable[[TrainingOption], TrainingSeries]
 
-def present_training(plan: TrainingPlan, given: Mapping[str, str], wanted: str) -> Answer:
-    """The page's answer: the sentence about the option looked at, charts, table, working, what was rejected."""
+
+def present_training(
+    plan: TrainingPlan, given: Mapping[str, str], wanted: str, series_of: SeriesOf | None = None
+) -> Answer:
+    """The page's answer: the sentence about the option looked at, charts, table, working, what was rejected.
+
+    ``series_of`` gives what is drawn of the option looked at; a saved plan, whose catalog is gone, has none.
+    """
     chosen = parts.chosen_option(plan.options, wanted, plan.recommended)
     if chosen is None:
         return frame.nothing_fits(plan, given, TrainingQuestion, facts(plan))
+    series = series_of(chosen) if series_of is not None else None
     return Answer(
         sentence=_sentence(chosen, plan),
         detail=_detail(chosen),
         figures=_figures(chosen),
-        charts=charts(plan, chosen),
+        charts=charts(plan, chosen, series),
+        costs=step_costs(plan, chosen, series),
+        deeper=deeper_charts(chosen, series) if series is not None else (),
         table_title=frame.table_title(plan),
         columns=columns(),
         rows=tuple(row(option, given, chosen.id) for option in plan.options),

@@ -9,23 +9,37 @@ from django.utils.translation import gettext as _
 from frontend import figures, numbers, words
 from frontend.answers import frame, parts
 from frontend.answers.shown import Chart
+from frontend.answers.training_series_charts import stages_chart
 from planner.engine.answers import TrainingOption, TrainingPlan
+from planner.engine.training_series import TrainingSeries
 
 
-def charts(plan: TrainingPlan, chosen: TrainingOption) -> tuple[Chart, ...]:
-    """Cost against time, one GPU's memory, and where the money goes."""
-    return _tradeoff(plan, chosen), frame.memory_chart(chosen.memory), _bill(plan, chosen)
+def charts(plan: TrainingPlan, chosen: TrainingOption, series: TrainingSeries | None) -> tuple[Chart, ...]:
+    """Cost against time, memory of a GPU (of each stage where there are several), and where the money goes."""
+    by_stage = series is not None and len(series.ranks) > 1
+    memory = stages_chart(series) if series is not None and by_stage else frame.memory_chart(chosen.memory)
+    return _tradeoff(plan, chosen), memory, _bill(plan, chosen)
 
 
-def bill_parts(option: TrainingOption, goodput: float) -> dict[str, float]:
+def bill_parts(option: TrainingOption) -> dict[str, float]:
     """What a run's bill pays for; the parts sum to the bill.
 
-    GPUs billed beyond those used come first off; the rest is time that advances the run, and time lost to
-    failures and checkpoints (1 - goodput).
+    Storage and GPUs billed beyond those used (spare nodes apart) come first off; the rest is time that advances the
+    run, and time lost to failures and checkpoints (1 - goodput).
     """
-    total = float(option.usd_total)
-    used = total * min(1.0, option.cluster.gpus_used / option.cluster.gpus_billed)
-    return {"steps": used * goodput, "lost": used * (1 - goodput), "unused": total - used}
+    cluster, goodput = option.cluster, option.speed.goodput
+    total, storage = float(option.usd_total), float(option.usd_storage)
+    nodes = total - storage
+    used = nodes * min(1.0, cluster.gpus_used / cluster.gpus_billed)
+    spare = nodes * min(1.0, option.spare_nodes * cluster.gpus_per_node / cluster.gpus_billed)
+    unused = max(0.0, nodes - used - spare)
+    return {
+        "steps": used * goodput,
+        "lost": used * (1 - goodput),
+        "spare": nodes - used - unused,
+        "unused": unused,
+        "storage": storage,
+    }
 
 
 def _tradeoff(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
@@ -73,22 +87,23 @@ def _finding(options: Sequence[TrainingOption]) -> str:
 
 
 def _bill(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
-    given = plan.question.get("goodput")
-    goodput = float(given) if isinstance(given, int | float) else 1.0
     names = {
         "steps": _("Steps that advance the run"),
         "lost": _("Lost to failures and checkpoints"),
+        "spare": _("Spare nodes"),
         "unused": _("GPUs billed, not used"),
+        "storage": _("Checkpoints and data"),
     }
     compared = frame.compared(plan.options, chosen)
     bars = [
         figures.Bar(
             label=f"{parts.short_name(option.cluster)}<br>{words.provider(option.cluster.provider)}",
-            parts=bill_parts(option, goodput),
+            parts=bill_parts(option),
             total="$" + numbers.compact_money(float(option.usd_total)),
         )
         for option in compared
     ]
+    names = {key: name for key, name in names.items() if any(bar.parts[key] for bar in bars)}
     legend = frame.bill_legend(names, bars[0].parts)
     return Chart(
         id="bill",

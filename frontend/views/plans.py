@@ -67,7 +67,7 @@ def answer_fragment(request: HttpRequest, kind: str) -> HttpResponse:
 def _context(kind: Kind, asked: Asked, outcome: Outcome) -> dict[str, Any]:
     form = build_form(kind.question_type, asked.given, errors=outcome.errors, listed=listed_choices(), page=asked.page)
     wanted = asked.page.get("option", "")
-    answer = kind.present(outcome.plan, asked.given, wanted) if outcome.plan is not None else None
+    answer = kind.present(outcome.plan, asked.given, wanted, outcome.series_of) if outcome.plan is not None else None
     query = canonical_query(asked.given, kind.question_type)
     option = answer.chosen_id if answer is not None and wanted == answer.chosen_id else ""
     link = canonical_query(asked.given, kind.question_type, option=option)

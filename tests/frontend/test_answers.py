@@ -98,7 +98,9 @@ def test_the_bills_parts_sum_to_the_bill(
 
 def test_a_runs_bill_parts_sum_to_its_total() -> None:
     option = training_option(0)
-    bill = run_bill_parts(option, 0.9)
+    speed = replace(option.speed, goodput=0.9)
+    bill = run_bill_parts(replace(option, speed=speed, usd_storage=Decimal(100), spare_nodes=0))
+    assert bill["storage"] == 100
     assert sum(bill.values()) == pytest.approx(float(option.usd_total))
     assert bill["lost"] == pytest.approx((bill["steps"] + bill["lost"]) * 0.1)
 
