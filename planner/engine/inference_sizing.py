@@ -226,5 +226,6 @@ def _joined(parts: Sequence[Any], counts: Sequence[int]) -> Any:
         return {name: _joined([part[name] for part in parts], counts) for name in first}
     if is_dataclass(first):
         columns = {f.name: _joined([getattr(part, f.name) for part in parts], counts) for f in fields(first)}
-        return type(first)(**columns)  # type: ignore[arg-type]
+        build: Any = type(first)
+        return build(**columns)
     return np.concatenate([np.broadcast_to(np.asarray(part), (n,)) for part, n in zip(parts, counts, strict=True)])

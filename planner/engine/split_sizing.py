@@ -58,9 +58,18 @@ class PrefillPools:
     def none(count: int) -> PrefillPools:
         """Of ``count`` candidates that are not split."""
         zero, nothing = np.zeros(count, dtype=np.int64), np.zeros(count)
-        names = ("tensor", "pipeline", "expert", "replicas", "capacity_replicas", "gpus_per_replica")
-        seconds = ("prompt_s", "transfer_bytes", "transfer_s", "utilization")
-        return PrefillPools(**dict.fromkeys(names, zero), **dict.fromkeys(seconds, nothing))
+        return PrefillPools(
+            tensor=zero,
+            pipeline=zero,
+            expert=zero,
+            replicas=zero,
+            capacity_replicas=zero,
+            gpus_per_replica=zero,
+            prompt_s=nothing,
+            transfer_bytes=nothing,
+            transfer_s=nothing,
+            utilization=nothing,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +106,8 @@ def size_split(evaluated: Evaluated, question: InferenceQuestion, demand: Demand
     if not len(inside):
         return network
     close = _Pairs(evaluated, question, demand, load, decode[inside], prefill[inside], rates, inside=True).size()
-    return replaced(network, inside, close)
+    found: SplitSizing = replaced(network, inside, close)
+    return found
 
 
 def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
@@ -219,7 +229,7 @@ class _Pairs:
         return np.asarray(seconds, dtype=np.float64)
 
     def tpot(self, running: FloatArray) -> FloatArray:
-        return self.iteration(running) / self.decode.coefficients.tokens_per_step
+        return np.asarray(self.iteration(running) / self.decode.coefficients.tokens_per_step, dtype=np.float64)
 
     def residents(self, replicas: IntArray) -> FloatArray:
         """Sequences on one of so many decode replicas."""
@@ -235,7 +245,7 @@ class _Pairs:
         """Requests a second of the whole deployment, at most."""
         if not self.demand.clients:
             return np.full(len(self.rows), self.demand.peak_requests_s)
-        return self.demand.clients / (self.own + self.steps * self.iteration(running))
+        return np.asarray(self.demand.clients / (self.own + self.steps * self.iteration(running)), dtype=np.float64)
 
     def late_tpot(self, running: FloatArray) -> BoolArray:
         at = self.question.slo_percentile
@@ -252,7 +262,7 @@ class _Pairs:
     def prefill_s(self, rate: FloatArray, replicas: IntArray) -> FloatArray:
         """The longer the queue, the more prompts share a step."""
         busy = np.minimum(rate * self.batched / replicas, 1.0)
-        return self.alone + (self.batched - self.alone) * busy
+        return np.asarray(self.alone + (self.batched - self.alone) * busy, dtype=np.float64)
 
     def ttft_statistics(self, rate: FloatArray, replicas: IntArray) -> dict[str, FloatArray]:
         prefill = self.prefill_s(rate, replicas)
