@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 
 import numpy as np
@@ -124,8 +124,8 @@ def test_all_reduce_over_four_nodes() -> None:
 def test_fixed_point_of_an_open_loop() -> None:
     """10 req/s of 1,000 + 200 tokens on an 8B: prefill takes 0.231 of the time, 19.1 decode at 9.57 ms (7.13 alone)."""
     step = NOTHING._replace(dense_weights_s=6.44e-3, context_token_s=4.37e-8, pair_s=0.0231 / (1000 * 500))
-    nothing = np.zeros(1)
-    c = ServingCoefficients(step=step, request_s=nothing, cohort=nothing, backlog=nothing, drain=nothing + 1)
+    nothing_else = {f.name: np.zeros(1) for f in fields(ServingCoefficients) if f.name != "step"}
+    c = ServingCoefficients(step=step, **nothing_else)
     load = ServingLoad(kind="open", input_tokens=1000.0, output_tokens=200.0, requests_s=np.array([10.0]))
     limits = AdmissionLimits(kv_sequences=500.0, max_num_seqs=256.0, max_num_batched_tokens=8192.0)
     found = steady_state(c, load, limits)
