@@ -18,6 +18,7 @@ import numpy as np
 
 from planner.engine.collectives import CollectiveLaws, LinkLaw
 from planner.engine.confidence import Band, ResidualBands
+from planner.engine.engine_support import EngineSupport
 from planner.engine.kv_cache import Allocator
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.serving_calibration import CONSTANTS, EngineSettings, LoraCosts, ServingProfiles
@@ -140,10 +141,20 @@ def _support(engine: str) -> Mapping[str, Any]:
     return known
 
 
+def _engine_support(row: Mapping[str, Any]) -> EngineSupport:
+    return EngineSupport(
+        vendors=tuple(row["vendors"]),
+        least_capability=row.get("least_capability", 0.0),
+        format_capability=row.get("format_capability", {}),
+        formats_without={vendor: tuple(names) for vendor, names in row.get("formats_without", {}).items()},
+    )
+
+
 @cache
 def serving_profiles() -> ServingProfiles:
     """Speed constants of every serving engine, and how collectives run on every kind of link."""
     parsed, regimes = load_profile_file(SERVING_PROFILES_FILE), load_profile_file("serving_regimes.json")
+    supported: Mapping[str, Mapping[str, Any]] = load_profile_file("engine_support.json")["engines"]
     return ServingProfiles(
         base=parsed["base"],
         factors={
@@ -154,15 +165,9 @@ def serving_profiles() -> ServingProfiles:
             for level in parsed["levels"]
         },
         collectives=_collective_laws(parsed["collectives"]),
-        engines={
-            name: EngineSettings(**settings, vendors=tuple(_support(name).get("vendors", ())))
-            for name, settings in parsed["engines"].items()
-        },
-        calibrated_as={
-            name: str(row["constants_of"])
-            for name, row in load_profile_file("engine_support.json")["engines"].items()
-            if "constants_of" in row
-        },
+        engines={name: EngineSettings(**settings) for name, settings in parsed["engines"].items()},
+        support={name: _engine_support(row) for name, row in supported.items()},
+        calibrated_as={name: str(row["constants_of"]) for name, row in supported.items() if "constants_of" in row},
         bands={name: _bands(name, rows) for name, rows in parsed["bands"].items()},
         fitted_on=parsed["fitted_on"],
         as_of=parsed["as_of"],

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.engine_support import ANYWHERE, EngineSupport
 from planner.engine.errors import InvalidQuestion
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
@@ -61,29 +62,27 @@ class Candidates:
 
 
 def enumerate_candidates(
-    arch: ModelArch, shapes: Sequence[Shape], question: InferenceQuestion, vendors: Sequence[str] = ()
+    arch: ModelArch, shapes: Sequence[Shape], question: InferenceQuestion, support: EngineSupport = ANYWHERE
 ) -> Candidates:
-    """All valid candidates of ``shapes``; the order is by shape, then format, then layout.
-
-    ``vendors`` are those whose accelerators the engine runs on; empty means all.
-    """
+    """All valid candidates of ``shapes`` that the engine runs on; the order is by shape, then format, then layout."""
     names = tuple(WEIGHT_FORMATS)
     rows: list[tuple[int, int, int, int, int]] = []
     layouts: dict[tuple[int, int, bool, bool], list[tuple[int, int, int]]] = {}
-    formats: dict[frozenset[str], list[int]] = {}
+    formats: dict[str, list[int]] = {}
     known: dict[tuple[int, bool, str], bool] = {}
     for index, shape in enumerate(shapes):
-        if vendors and shape.accelerator.vendor not in vendors:
+        card = shape.accelerator
+        if not support.runs_on(card):
             continue
-        peaks = frozenset(shape.accelerator.peak_flops)
-        if peaks not in formats:
-            formats[peaks] = [names.index(name) for name in asked_formats(arch, question, peaks)]
+        if card.key not in formats:
+            loaded = asked_formats(arch, question, frozenset(card.peak_flops))
+            formats[card.key] = [names.index(name) for name in loaded if support.loads(name, card)]
         key = (int(shape.gpu_count), _tensor_domain(shape), shape.intra_node_link in ("pcie", "none"), _spans(shape))
         if key not in layouts:
             layouts[key] = list(_layouts(arch, *key, question))
         rows += [
             (index, *layout, fmt)
-            for fmt in formats[peaks]
+            for fmt in formats[card.key]
             for layout in layouts[key]
             if _splits(arch, layout, names[fmt], known)
         ]

@@ -20,6 +20,7 @@ from planner.engine.candidates import check_pinned, enumerate_candidates
 from planner.engine.confidence import ResidualBands, confidence_beyond, confidence_of
 from planner.engine.cost import recommended
 from planner.engine.engine_log import EngineLog
+from planner.engine.engine_support import ANYWHERE
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_advice import advise
@@ -72,10 +73,9 @@ def plan_inference(
     used = np.unique(table.shape[offer_rows])
     shapes = [table.shapes[index] for index in used.tolist()]
     offers = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(shapes))
-    settings = profiles.engines.get(profiles.calibrated_as.get(question.engine, question.engine))
-    vendors = settings.vendors if settings else ()
-    candidates = enumerate_candidates(arch, shapes, question, vendors)
-    rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, vendors)]
+    support = profiles.support.get(question.engine, ANYWHERE)
+    candidates = enumerate_candidates(arch, shapes, question, support)
+    rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, support)]
     options: tuple[InferenceOption, ...] = ()
     found = 0
     if len(candidates):

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Rejection
 from planner.engine.candidates import Candidates, asked_formats
+from planner.engine.engine_support import ANYWHERE, EngineSupport
+from planner.engine.hardware import Accelerator
 from planner.engine.inference_evaluate import Evaluated
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
@@ -46,21 +48,17 @@ def reject_shapes(
     candidates: Candidates,
     question: InferenceQuestion,
     offers: IntArray,
-    vendors: Sequence[str] = (),
+    support: EngineSupport = ANYWHERE,
 ) -> Iterator[Rejection]:
     """Kinds of node that the engine, every layout or every weight format rules out before any sum is made."""
     present = set(candidates.shape.tolist())
     for index, shape in enumerate(shapes):
         if index in present:
             continue
-        peaks = frozenset(shape.accelerator.peak_flops)
-        if vendors and shape.accelerator.vendor not in vendors:
-            reason = say(
-                "{engine} doesn't run on {vendor}: only on {vendors}.",
-                engine=Code(question.engine),
-                vendor=shape.accelerator.vendor,
-                vendors=", ".join(vendors),
-            )
+        card = shape.accelerator
+        peaks = frozenset(card.peak_flops)
+        if not support.runs_on(card):
+            reason = _not_run(card, question, support)
             code = "engine"
         elif not peaks:
             reason = say("The catalog has no peak rate of its matrix units, so no time can be stated.")
@@ -70,6 +68,13 @@ def reject_shapes(
                 "No matrix units for the asked weight format ({asked}); it has {has}.",
                 asked=joined([Code(name) for name in question.weight_formats], ", "),
                 has=joined([Code(name) for name in sorted(peaks)], ", "),
+            )
+            code = "weight_format"
+        elif not any(support.loads(name, card) for name in asked_formats(arch, question, peaks)):
+            reason = say(
+                "{engine} has no kernels there for the weight format asked ({asked}).",
+                engine=Code(question.engine),
+                asked=joined([Code(name) for name in asked_formats(arch, question, peaks)], ", "),
             )
             code = "weight_format"
         else:
@@ -86,6 +91,22 @@ def reject_shapes(
             unit="GPUs a node",
             count=int(offers[index]),
         )
+
+
+def _not_run(card: Accelerator, question: InferenceQuestion, support: EngineSupport) -> str:
+    if support.vendors and card.vendor not in support.vendors:
+        return say(
+            "{engine} doesn't run on {vendor}: only on {vendors}.",
+            engine=Code(question.engine),
+            vendor=card.vendor,
+            vendors=", ".join(support.vendors),
+        )
+    return say(
+        "{engine} needs compute capability {least:.1f}; it has {has}.",
+        engine=Code(question.engine),
+        least=support.least_capability,
+        has=card.compute_capability,
+    )
 
 
 def reject_unfit(

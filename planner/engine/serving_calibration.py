@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from planner.engine.collectives import CollectiveLaws
 from planner.engine.confidence import ResidualBands
+from planner.engine.engine_support import EngineSupport
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -81,6 +82,8 @@ class ServingProfiles:
     lora: LoraCosts = field(default_factory=LoraCosts)
     calibrated_as: Mapping[str, str] = field(default_factory=dict)
     """Engines that have no cases of their own, and the one whose constants they take."""
+    support: Mapping[str, EngineSupport] = field(default_factory=dict)
+    """What each engine runs on."""
 
     def newest_era(self, engine: str) -> str:
         """The latest half-year that constants of ``engine`` were fitted for; empty where there is none."""
@@ -111,8 +114,6 @@ class EngineSettings:
     schedules_ahead_since: str = ""
     """The half-year since when the next batch is chosen while one runs; empty: never."""
     source: str = field(default="")
-    vendors: tuple[str, ...] = ()
-    """Accelerator vendors it runs on; empty: not restricted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
