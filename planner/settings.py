@@ -322,5 +322,5 @@ SPECTACULAR_SETTINGS = {
         {"name": "quotes", "description": "Offers in writing: frozen when issued, numbered without gaps, as files."},
     ],
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["planner.api.schema.add_components"],
+    "POSTPROCESSING_HOOKS": ["planner.api.schema.add_components", "planner.api.conditions.add_conditions"],
 }

@@ -13,7 +13,8 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from planner.api.exceptions import KeyConflict, NoSuchPath
+from planner.api.conditions import CHANGES, conditional, matches, tag_of
+from planner.api.exceptions import KeyConflict, NoSuchPath, Outdated
 from planner.api.throttles import ClientThrottle
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.services.idempotency import KEY_FIELD, KeyReused, create_once
@@ -57,6 +58,19 @@ class ApiView(APIView):
                 ]
             )
 
+    def require_match(self, request: Request, **names: Any) -> None:
+        """Raise 412 where a change is asked for with an ``If-Match`` that is no longer true."""
+        given = request.headers.get("If-Match")
+        if given is None or request.method not in CHANGES or not hasattr(self, "get"):
+            return
+        tags = self.tags_now(request, **names)
+        if not matches(given, tags):
+            raise Outdated(given, ", ".join(sorted(tags)))
+
+    def tags_now(self, request: Request, **names: Any) -> set[str]:
+        """The entity tags that stand for the row as it is: those of what GET answers."""
+        return {tag_of(self.get(request, **names))}  # type: ignore[attr-defined]
+
     def body(self) -> bytes:
         """The request's bytes; an empty body never reaches the parser."""
         return self.request.data if isinstance(self.request.data, bytes) else b""
@@ -81,6 +95,7 @@ class ApiView(APIView):
             if isinstance(throttle, ClientThrottle):
                 for name, value in throttle.headers().items():
                     response.headers[name] = value
+        conditional(request, response)
         return response
 
 

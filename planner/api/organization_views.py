@@ -40,6 +40,7 @@ from planner.services.organization_inputs import OrganizationInput, RoleInput
 from planner.services.organizations import change_role, create_organization, remove_member, rename_organization
 
 TAG = "organizations"
+SEARCH = containing("Text in the name.", "name")
 
 
 def _written(scopes: list[Scope], rows: Any, *, many: bool = False) -> Any:
@@ -51,13 +52,13 @@ class OrganizationsView(ApiView):
     """The caller's organizations."""
 
     throttle_classes = [ReadThrottle]
-    query_parameters = ("limit", "cursor")
+    query_parameters = ("search", "limit", "cursor")
 
     @extend_schema(
         operation_id="list_organizations",
         summary="List your organizations",
         tags=[TAG],
-        parameters=[*paging_parameters(), *RATE_HEADERS],
+        parameters=[SEARCH.parameter("search"), *paging_parameters(), *RATE_HEADERS],
         responses={
             200: page_answer("OrganizationsPage", OrganizationSerializer),
             **error_responses(400, 401, 403),
@@ -70,9 +71,10 @@ class OrganizationsView(ApiView):
             scopes = [request.auth]
         else:
             scopes = scopes_of(user=person(request))
-        given = read_parameters(request.query_params, {"limit": LIMIT})
+        given = read_parameters(request.query_params, {"limit": LIMIT, "search": SEARCH.spec})
         pages = NewestFirst(limit=given.get("limit", DEFAULT_LIMIT))
         rows = Organization.objects.filter(pk__in=[scope.organization.pk for scope in scopes])
+        rows = rows.filter(SEARCH.keep(given["search"])) if "search" in given else rows
         page = pages.paginate_queryset(rows, request) or []
         return Response({**pages.links(), "results": _written(scopes, page, many=True)}, headers=PRIVATE)
 
@@ -137,6 +139,7 @@ class OrganizationView(ApiView):
         """Its slug stays."""
         scope = self._scope(request, organization_id)
         scope.require("planner.change_organization")
+        self.require_match(request, organization_id=organization_id)
         values = read_body(OrganizationInput, self.body())
         return Response(_written([scope], rename_organization(scope=scope, name=values.name)), headers=PRIVATE)
 

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from planner.api import price_book_serializers as written
 from planner.api.filters import containing
-from planner.api.price_book_views import CHANGE, IF_MATCH, TAG, VIEW, unchanged_since
+from planner.api.price_book_views import CHANGE, IF_MATCH, TAG, VIEW, etag, unchanged_since
 from planner.api.tenant import (
     ORGANIZATION,
     PRIVATE,
@@ -128,6 +128,10 @@ def entry_views(kind: EntryKind) -> list[URLPattern]:
     class EntryView(TenantView):
         permissions = {"GET": VIEW, "PUT": CHANGE, "DELETE": CHANGE}
 
+        def tags_now(self, request: Request, **names: Any) -> set[str]:
+            # The book's tag does too: it changes with everything in the book.
+            return {*super().tags_now(request, **names), etag(self.scope.get(PriceBook, names["book_id"]))}
+
         def entry(self, book_id: UUID, entry_id: UUID) -> Any:
             return self.scope.get_in(kind.model, entry_id, price_book=self.scope.get(PriceBook, book_id))
 
@@ -142,12 +146,9 @@ def entry_views(kind: EntryKind) -> list[URLPattern]:
             tag=TAG,
             gives=kind.serializer,
             takes=kind.input_type,
-            parameters=(ORGANIZATION, IF_MATCH),
-            errors=(412,),
         )
         def put(self, request: Request, book_id: UUID, entry_id: UUID) -> Response:
             entry = self.entry(book_id, entry_id)
-            unchanged_since(request, entry.price_book)
             values: Any = read_body(kind.input_type, self.body())
             changed = change_entry(scope=self.scope, entry=entry, values=values)
             return Response(kind.serializer(changed).data, headers=PRIVATE)
@@ -158,12 +159,9 @@ def entry_views(kind: EntryKind) -> list[URLPattern]:
             summary=f"Remove a {kind.one}",
             tag=TAG,
             code=204,
-            parameters=(ORGANIZATION, IF_MATCH),
-            errors=(412,),
         )
         def delete(self, request: Request, book_id: UUID, entry_id: UUID) -> Response:
             entry = self.entry(book_id, entry_id)
-            unchanged_since(request, entry.price_book)
             remove_entry(scope=self.scope, entry=entry)
             return no_content()
 

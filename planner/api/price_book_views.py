@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -12,6 +13,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from planner.api.conditions import matches
 from planner.api.exceptions import Outdated
 from planner.api.filters import Filter, containing
 from planner.api.openapi import response_header
@@ -39,7 +41,7 @@ def etag(book: PriceBook) -> str:
 def unchanged_since(request: Request, book: PriceBook) -> None:
     """Raise 412 where the caller read another version than there is now."""
     given = request.headers.get("If-Match")
-    if given is not None and given != "*" and etag(book) not in [part.strip() for part in given.split(",")]:
+    if given is not None and not matches(given, {etag(book)}):
         raise Outdated(given, etag(book))
 
 
@@ -92,6 +94,9 @@ class PriceBookView(TenantView):
 
     permissions = {"GET": VIEW, "PUT": CHANGE, "DELETE": CHANGE}
 
+    def tags_now(self, request: Request, **names: Any) -> set[str]:
+        return {etag(self.scope.get(PriceBook, names["book_id"]))}
+
     @operation(
         VIEW,
         id="read_price_book",
@@ -111,13 +116,11 @@ class PriceBookView(TenantView):
         tag=TAG,
         gives=PriceBookSerializer,
         takes=PriceBookInput,
-        parameters=(ORGANIZATION, IF_MATCH, ETAG),
-        errors=(412,),
+        parameters=(ORGANIZATION, ETAG),
     )
     def put(self, request: Request, book_id: UUID) -> Response:
         """Write name, mark-up and notes anew."""
         book = self.scope.get(PriceBook, book_id)
-        unchanged_since(request, book)
         values = read_body(PriceBookInput, self.body())
         return book_response(price_books.change_price_book(scope=self.scope, book=book, values=values))
 
@@ -127,13 +130,10 @@ class PriceBookView(TenantView):
         summary="Delete a price book",
         tag=TAG,
         code=204,
-        parameters=(ORGANIZATION, IF_MATCH),
-        errors=(412,),
     )
     def delete(self, request: Request, book_id: UUID) -> Response:
         """With all its entries and files."""
         book = self.scope.get(PriceBook, book_id)
-        unchanged_since(request, book)
         price_books.delete_price_book(scope=self.scope, book=book)
         return no_content()
 

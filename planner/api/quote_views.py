@@ -12,15 +12,15 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from planner.api.exceptions import Outdated
 from planner.api.filters import Filter, containing, read_parameters
 from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
 from planner.api.scenario_serializers import CartSerializer, QuoteSerializer, WholeQuoteSerializer
 from planner.api.tenant import (
+    IDEMPOTENCY,
     ORGANIZATION,
     PRIVATE,
     TenantListView,
@@ -46,9 +46,6 @@ from planner.services.typed_json import read_json
 
 TAG = "quotes"
 VIEW, CHANGE = "planner.view_quote", "planner.change_quote"
-IF_MATCH = OpenApiParameter(
-    "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The `ETag` read: 412 if it has changed since."
-)
 ETAG = response_header("ETag", "Changes with the quote.", OpenApiTypes.STR, 200)
 LANGUAGE = FieldSpec(kind="choice", choices=LANGUAGES, help="Of the document; the quote's own unless given.")
 _BYTES = {"type": "string", "format": "binary"}
@@ -57,13 +54,6 @@ _BYTES = {"type": "string", "format": "binary"}
 def etag(quote: Quote) -> str:
     """Another one after every change of the row."""
     return f'"{quote.uuid}.{quote.updated_at.timestamp():.6f}"'
-
-
-def unchanged_since(request: Request, quote: Quote) -> None:
-    """Raise 412 where the caller read another state than there is now."""
-    given = request.headers.get("If-Match")
-    if given is not None and given != "*" and etag(quote) not in [part.strip() for part in given.split(",")]:
-        raise Outdated(given, etag(quote))
 
 
 def whole(quote: Quote) -> Response:
@@ -128,6 +118,9 @@ class QuoteView(TenantView):
 
     permissions = {"GET": VIEW, "PATCH": CHANGE, "DELETE": CHANGE}
 
+    def tags_now(self, request: Request, **names: Any) -> set[str]:
+        return {etag(read.quote(self.scope, names["quote_id"]))}
+
     @operation(
         VIEW,
         id="read_quote",
@@ -147,14 +140,13 @@ class QuoteView(TenantView):
         tag=TAG,
         gives=WholeQuoteSerializer,
         takes=QuoteTerms,
-        parameters=(ORGANIZATION, IF_MATCH, ETAG),
-        errors=(409, 412),
+        parameters=(ORGANIZATION, ETAG),
+        errors=(409,),
     )
     def patch(self, request: Request, quote_id: UUID) -> Response:
         """Each member given takes the place of the old one, whole; those left out stay."""
         quote = read.quote(self.scope, quote_id)
         changes: Mapping[str, Any] = read_object(self.body())
-        unchanged_since(request, quote)
         return whole(quotes.change_quote(scope=self.scope, quote=quote, changes=changes))
 
     @operation(CHANGE, id="delete_quote", summary="Delete a draft", tag=TAG, code=204, errors=(409,))
@@ -169,10 +161,20 @@ class QuoteIssueView(TenantView):
 
     permissions = {"POST": CHANGE}
 
-    @operation(CHANGE, id="issue_quote", summary="Issue a draft", tag=TAG, gives=WholeQuoteSerializer, errors=(409,))
+    @operation(
+        CHANGE,
+        id="issue_quote",
+        summary="Issue a draft",
+        tag=TAG,
+        gives=WholeQuoteSerializer,
+        parameters=(ORGANIZATION, IDEMPOTENCY),
+        errors=(409, 422),
+    )
     def post(self, request: Request, quote_id: UUID) -> Response:
         """Freezes it and gives it the organization's next number of the year; 400 names every unknown price."""
-        return whole(quotes.issue_quote(scope=self.scope, quote=read.quote(self.scope, quote_id)))
+        quote = read.quote(self.scope, quote_id)
+        self.once_here(f"issues:{quote.pk}", lambda: quotes.issue_quote(scope=self.scope, quote=quote).uuid, {})
+        return whole(read.quote(self.scope, quote_id))
 
 
 class QuoteAcceptView(TenantView):
@@ -181,11 +183,19 @@ class QuoteAcceptView(TenantView):
     permissions = {"POST": CHANGE}
 
     @operation(
-        CHANGE, id="accept_quote", summary="Mark as accepted", tag=TAG, gives=WholeQuoteSerializer, errors=(409,)
+        CHANGE,
+        id="accept_quote",
+        summary="Mark as accepted",
+        tag=TAG,
+        gives=WholeQuoteSerializer,
+        parameters=(ORGANIZATION, IDEMPOTENCY),
+        errors=(409, 422),
     )
     def post(self, request: Request, quote_id: UUID) -> Response:
         """An issued quote up to its last day."""
-        return whole(quotes.accept_quote(scope=self.scope, quote=read.quote(self.scope, quote_id)))
+        quote = read.quote(self.scope, quote_id)
+        self.once_here(f"accepts:{quote.pk}", lambda: quotes.accept_quote(scope=self.scope, quote=quote).uuid, {})
+        return whole(read.quote(self.scope, quote_id))
 
 
 class QuoteReviseView(TenantView):

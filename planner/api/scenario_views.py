@@ -11,7 +11,7 @@ from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from planner.api.filters import Filter, containing, one_of, read_parameters
+from planner.api.filters import Filter, containing, not_older_than, one_of, read_parameters
 from planner.api.scenario_serializers import (
     ChangesSerializer,
     NewShareLinkSerializer,
@@ -130,6 +130,10 @@ class VersionsView(TenantListView):
     tag = TAG
     permissions = {"GET": VIEW, "POST": CHANGE}
     serializer = ScenarioVersionSerializer
+    filters = {
+        "search": containing("Text in the note.", "note"),
+        "max_age_days": not_older_than("created_at__date", "Leaves out older ones."),
+    }
 
     def rows(self) -> QuerySet[ScenarioVersion]:
         found = read.scenario(self.scope, self.kwargs["scenario_id"])
@@ -232,6 +236,10 @@ class CommentsView(TenantListView):
     tag = TAG
     permissions = {"GET": VIEW, "POST": COMMENT}
     serializer = ScenarioCommentSerializer
+    filters = {
+        "search": containing("Text in it.", "text"),
+        "max_age_days": not_older_than("created_at__date", "Leaves out older ones."),
+    }
 
     def rows(self) -> QuerySet[ScenarioComment]:
         found = read.scenario(self.scope, self.kwargs["scenario_id"])
@@ -267,6 +275,13 @@ class LinksView(TenantListView):
     tag = TAG
     permissions = {"GET": CHANGE, "POST": CHANGE}
     serializer = ShareLinkSerializer
+    filters = {
+        "search": containing("Text in whom it is for.", "name"),
+        "revoked": Filter(
+            spec=FieldSpec(kind="choices", choices=("true", "false"), help="Whether it was taken back."),
+            keep=lambda values: Q(revoked_at__isnull="false" in values) if len(values) == 1 else Q(),
+        ),
+    }
 
     def rows(self) -> QuerySet[ShareLink]:
         found = read.scenario(self.scope, self.kwargs["scenario_id"])

@@ -83,6 +83,11 @@ def add_components(result: Schema, **_: Any) -> Schema:
     for plan in (InferencePlan, TrainingPlan, QuoteSnapshot):
         schemas.update(answer_schemas(plan))
     result["components"]["schemas"] = dict(sorted(schemas.items()))
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            if "requestBody" in operation:
+                # No body is read as an empty one, and nothing that takes one can be empty.
+                operation["requestBody"]["required"] = True
     return result
 
 

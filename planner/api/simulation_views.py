@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 from uuid import UUID
@@ -19,10 +20,11 @@ from planner.api.components import ref
 from planner.api.exceptions import TooLarge
 from planner.api.openapi import RATE_HEADERS, answer, error_responses
 from planner.api.run_views import START_PARAMETERS, RunSerializer, start_once
+from planner.api.tenant import IDEMPOTENCY
 from planner.api.throttles import RunThrottle
 from planner.services.json_input import read_object
 from planner.services.runs import create_run
-from planner.services.stored_traces import MAX_TRACE_BYTES, store_trace
+from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, store_trace
 
 SIMULATION = "simulation"
 CAPACITY_SEARCH = "capacity_search"
@@ -139,9 +141,12 @@ class TracesView(ApiView):
         operation_id="upload_trace",
         summary="Upload a trace",
         tags=["simulations"],
-        parameters=RATE_HEADERS,
+        parameters=[IDEMPOTENCY, *RATE_HEADERS],
         request={parser.media_type: OpenApiTypes.BINARY for parser in parser_classes},
-        responses={201: answer("StoredTrace", "The trace's id, for a simulation."), **error_responses(400, 413, 415)},
+        responses={
+            201: answer("StoredTrace", "The trace's id, for a simulation."),
+            **error_responses(400, 413, 415, 422),
+        },
     )
     def post(self, request: Request) -> Response:
         """Send a trace of requests as the body: own, Azure or BurstGPT CSV, or Mooncake JSON lines; gzip too.
@@ -151,7 +156,26 @@ class TracesView(ApiView):
         """
         if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_TRACE_BYTES:
             raise TooLarge(int(request.META["CONTENT_LENGTH"]), MAX_TRACE_BYTES)
-        return Response({"id": store_trace(_chunks(request.data))}, status=status.HTTP_201_CREATED)
+        digest = hashlib.sha256()
+        trace = store_trace(_hashed(_chunks(request.data), digest))
+        kept = self._once(request, trace, digest.hexdigest())
+        return Response({"id": kept}, status=status.HTTP_201_CREATED)
+
+    def _once(self, request: Request, trace: str, sha256: str) -> str:
+        """The trace that this key sent first; what it sends again is dropped."""
+        asked, kept = {"sha256": sha256}, ""
+        try:
+            kept = self.once(f"traces:{request.user.pk or 'anyone'}", lambda: UUID(hex=trace), asked).hex
+        finally:
+            if kept != trace:
+                delete_trace(trace)
+        return kept
+
+
+def _hashed(chunks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
+    for chunk in chunks:
+        digest.update(chunk)
+        yield chunk
 
 
 def _chunks(stream: Any) -> Iterator[bytes]:

@@ -62,6 +62,7 @@ class TenantView(ApiView):
         if permission is not None:
             self.scope = request_scope(request)
             self.scope.require(permission)
+            self.require_match(request, **kwargs)
 
     def once_here(self, what: str, make: Callable[[], UUID], asked: Mapping[str, Any]) -> UUID:
         """``once``, in the space of this caller in this organization."""

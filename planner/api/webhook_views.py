@@ -11,7 +11,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from planner.api.filters import containing, one_of
-from planner.api.tenant import PRIVATE, TenantListView, TenantView, created, no_content, operation
+from planner.api.tenant import (
+    IDEMPOTENCY,
+    ORGANIZATION,
+    PRIVATE,
+    TenantListView,
+    TenantView,
+    created,
+    no_content,
+    operation,
+)
 from planner.api.webhook_serializers import (
     DeliverySerializer,
     NewWebhookSerializer,
@@ -107,13 +116,24 @@ class WebhookRotateView(TenantView):
         tag=TAG,
         gives=NewWebhookSerializer,
         takes=RotationInput,
+        parameters=(ORGANIZATION, IDEMPOTENCY),
+        errors=(422,),
     )
     def post(self, request: Request, webhook_id: UUID) -> Response:
         """`secret` is in this answer only; the old one signs too until the overlap ends."""
         webhook = self.scope.get(Webhook, webhook_id)
         values = read_body(RotationInput, self.body())
-        made = webhooks.rotate_secret(scope=self.scope, webhook=webhook, overlap_hours=values.overlap_hours)
-        return Response(NewWebhookSerializer(made.webhook, context={"secret": made.secret}).data, headers=PRIVATE)
+        secrets: list[str] = []
+
+        def rotate() -> UUID:
+            made = webhooks.rotate_secret(scope=self.scope, webhook=webhook, overlap_hours=values.overlap_hours)
+            secrets.append(made.secret)
+            return made.webhook.uuid
+
+        self.once_here(f"rotations:{webhook.pk}", rotate, asdict(values))
+        row = self.scope.get(Webhook, webhook_id)
+        context = {"secret": secrets[0] if secrets else None}
+        return Response(NewWebhookSerializer(row, context=context).data, headers=PRIVATE)
 
 
 class WebhookPingView(TenantView):
