@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,6 +16,8 @@ from planner.api.openapi import RATE_HEADERS, answer, error_responses
 from planner.api.tenant import ORGANIZATION, PRIVATE
 from planner.api.throttles import PlanThrottle
 from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.training_series import TrainingSeries
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services import planning
 from planner.services.json_input import read_question
@@ -38,6 +41,8 @@ TRAINING_EXAMPLE = {
     "finish_days": 30,
     "max_options": 10,
 }
+_SERIES = "Memory by stage, scaling and micro-batches of the option."
+LONGEST_OPTION = 1000
 _PLAN = "The plan; `options` is empty and `advice` says what to change where nothing fits."
 
 
@@ -85,10 +90,50 @@ class TrainingPlanView(ApiView):
         return _answer(request, TrainingQuestion, planning.plan_training)
 
 
+class TrainingSeriesView(ApiView):
+    """The series behind the charts of one option of a training plan."""
+
+    throttle_classes = [PlanThrottle]
+    query_parameters = ("option",)
+
+    @extend_schema(
+        operation_id="plan_training_series",
+        summary="Draw a training option",
+        tags=["plans"],
+        parameters=[
+            OpenApiParameter(
+                "option", str, description="An option's `id` in the plan of the same question; empty: the recommended."
+            ),
+            ORGANIZATION,
+            *RATE_HEADERS,
+        ],
+        request={"application/json": ref(TrainingQuestion)},
+        responses={200: answer(TrainingSeries, _SERIES), **error_responses(400, 401, 403, 404, 413, 415)},
+        examples=[OpenApiExample("Continued pre-training", value=TRAINING_EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        """State a training run; get memory by pipeline stage, strong scaling over nodes, and other micro-batches.
+
+        Of the option named, on the same catalog: ask the plan first. Every size of `scaling` has its own best layout,
+        with the seconds of a step by term: bubble, exposed communication, recomputation, stragglers.
+        """
+        return _answer(request, TrainingQuestion, partial(planning.option_series, option=_option(request)))
+
+
+def _option(request: Request) -> str:
+    option = request.query_params.get("option", "")
+    if len(option) > LONGEST_OPTION or "\x00" in option:
+        fault = FieldError(
+            field="option", value=option[:80], message="Not an option of this plan.", code="unknown_option"
+        )
+        raise InvalidQuestion([fault])
+    return option
+
+
 def _answer(
     request: Request,
     question_type: type,
-    plan: Callable[..., InferencePlan | TrainingPlan],
+    plan: Callable[..., InferencePlan | TrainingPlan | TrainingSeries],
 ) -> Response:
     scope = prices_scope(request)
     # An empty body never reaches the parser: the framework makes an empty object of it.

@@ -20,6 +20,7 @@ from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
 from planner.engine.field_spec import FieldSpec, allowed_range, specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.training_series import TrainingSeries
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services import organization_inputs, price_book_inputs, scenario_inputs, webhook_inputs
 from planner.services.capacity_question import CapacityQuestion
@@ -80,7 +81,7 @@ def add_components(result: Schema, **_: Any) -> Schema:
         schemas[body.__name__] = question_schema(body)
     for body in TYPED_BODIES:
         schemas.update(input_schemas(body, _field_words))
-    for plan in (InferencePlan, TrainingPlan, QuoteSnapshot):
+    for plan in (InferencePlan, TrainingPlan, TrainingSeries, QuoteSnapshot):
         schemas.update(answer_schemas(plan))
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     for operations in result["paths"].values():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import Code, Noun, say
-from planner.engine.training.layouts import AskedLayout, invalid_sizes
+from planner.engine.training.layouts import AskedLayout, InvalidSize, invalid_sizes
 from planner.engine.training.profile import FrameworkProfile
 from planner.engine.training.work import ModelWork
 from planner.engine.workload import TrainingQuestion
@@ -47,7 +47,26 @@ def _fault(field: str, value: object, message: str, allowed: str) -> FieldError:
 def _sizes(work: ModelWork, asked: AskedLayout) -> Iterator[FieldError]:
     for fault in invalid_sizes(work, asked):
         allowed = say("one of: {sizes}", sizes=", ".join(str(size) for size in fault.valid))
-        yield _fault(fault.field, fault.value, fault.reason, allowed)
+        yield _fault(fault.field, fault.value, _why_not(fault, work), allowed)
+
+
+def _why_not(fault: InvalidSize, work: ModelWork) -> str:
+    """Why the model rules a size out."""
+    if fault.field == "tensor_parallel":
+        return say(
+            "{size} does not divide {heads} query heads, {kv} KV heads (or a multiple of them) and MLP width {width}.",
+            size=fault.value,
+            heads=int(work.min_heads),
+            kv=int(work.kv_heads),
+            width=int(work.intermediate),
+        )
+    if fault.field == "pipeline_parallel":
+        return say(
+            "{layers} layers do not split evenly into {stages} stages.", layers=int(work.layers), stages=fault.value
+        )
+    if not work.experts:
+        return say("The model has no experts.")
+    return say("{experts} experts are not divisible by {size}.", experts=int(work.experts), size=fault.value)
 
 
 def _context_length(question: TrainingQuestion, arch: ModelArch) -> Iterator[FieldError]:

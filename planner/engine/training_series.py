@@ -90,8 +90,10 @@ class MicroBatchPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSeries:
-    """Everything that is drawn of one option."""
+    """Everything that is drawn of one option: memory by stage, more and fewer nodes, other micro-batches."""
 
+    option: str
+    """Its id."""
     ranks: tuple[StageMemory, ...]
     scaling: tuple[ScalingPoint, ...]
     micro_batches: tuple[MicroBatchPoint, ...]
@@ -116,6 +118,7 @@ def training_series(
     (hardware,) = clusters.hardware
     candidates = _candidates(option, hardware, run)
     return TrainingSeries(
+        option=option.id,
         ranks=tuple(_ranks(run, option, candidates, hardware, profiles)),
         scaling=tuple(_scaling(run, option, clusters, question, profiles)),
         micro_batches=tuple(_micro_batches(run, option, candidates, hardware, profiles)),

@@ -17,10 +17,11 @@ import numpy as np
 
 from planner.documents.snapshot import from_plain
 from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.training_series import TrainingSeries
 
 
-def plan_to_json(plan: InferencePlan | TrainingPlan) -> dict[str, Any]:
-    """The plan as plain JSON values, members in the order of the answer's fields."""
+def plan_to_json(plan: InferencePlan | TrainingPlan | TrainingSeries) -> dict[str, Any]:
+    """The plan, or the series of one option, as plain JSON values, members in the order of the answer's fields."""
     document: dict[str, Any] = plain(plan)
     return document
 

@@ -28,6 +28,7 @@ from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, Trainin
 from planner.selectors.price_books import snapshot_for
 from planner.selectors.scope import Scope
 
+NAMED_OPTIONS = 3
 _PRICES: ContextVar[Scope | None] = ContextVar("prices", default=None)
 
 
@@ -81,6 +82,29 @@ def training_series(
         option,
         _teacher(question),
     )
+
+
+def option_series(
+    raw: Mapping[str, Any], option: str = "", *, scope: Scope | None = None, today: date | None = None
+) -> TrainingSeries:
+    """What is drawn of one option of a question's plan, by its id; of the recommended one where none is named.
+
+    Raises ``InvalidQuestion`` where the plan lists no such option.
+    """
+    plan = plan_training(raw, scope=scope, today=today)
+    wanted = option or plan.recommended
+    found = next((each for each in plan.options if each.id == wanted), None)
+    if found is None:
+        listed = ", ".join(each.id for each in plan.options[:NAMED_OPTIONS])
+        fault = FieldError(
+            field="option",
+            value=option,
+            message="Not an option of this plan." if plan.options else "Nothing fits: there is no option to draw.",
+            allowed=f"the id of a listed option, such as {listed}" if listed else "a question with options",
+            code="unknown_option",
+        )
+        raise InvalidQuestion([fault])
+    return training_series(raw, found, scope=scope, today=today)
 
 
 def _teacher(question: TrainingQuestion) -> ModelArch | None:

@@ -65,6 +65,7 @@ def stage(number: int, of: int, activations: float) -> StageMemory:
 
 def series(stages: int = 4) -> TrainingSeries:
     return TrainingSeries(
+        option="option-0",
         ranks=tuple(stage(n, stages, 40.0 - n) for n in range(stages)),
         scaling=tuple(size(nodes, pace) for nodes, pace in ((1, 1.0), (2, 0.98), (4, 0.9), (8, 0.75))),
         micro_batches=tuple(

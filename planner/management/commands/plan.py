@@ -12,6 +12,7 @@ from django.db import OperationalError
 from catalog.selectors import CatalogNotLoaded
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.training_series import TrainingSeries
 from planner.engine.workload import InferenceQuestion, TrainingQuestion
 from planner.services import planning
 from planner.services.error_envelope import envelope
@@ -28,12 +29,21 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("kind", choices=("inference", "training"))
         parser.add_argument("file", metavar="FILE.json", help="the question; - reads it from standard input")
+        parser.add_argument(
+            "--series",
+            nargs="?",
+            const="",
+            metavar="OPTION",
+            help="of training: draw this option (the recommended one without an id) instead of planning",
+        )
         parser.add_argument("--indent", type=int, metavar="N", help="spread the answer out, N spaces a level")
 
-    def handle(self, *args: Any, kind: str, file: str, indent: int | None, **options: Any) -> None:
+    def handle(self, *args: Any, kind: str, file: str, indent: int | None, series: str | None, **options: Any) -> None:
         """Exit 0 and the plan on standard output; 2 and the error envelope on standard error for bad input."""
         try:
-            plan = _plan(kind, _read(file))
+            if series is not None and kind != "training":
+                raise CommandError("--series draws options of training plans.")
+            plan = _plan(kind, _read(file), series)
         except InvalidQuestion as invalid:
             self.stderr.write(encode(envelope(invalid.errors), indent=2), self.style.NOTICE)
             sys.exit(EXIT_BAD_INPUT)
@@ -56,7 +66,8 @@ def _read(file: str) -> bytes:
         raise InvalidQuestion([fault]) from error
 
 
-def _plan(kind: str, data: bytes) -> InferencePlan | TrainingPlan:
+def _plan(kind: str, data: bytes, series: str | None) -> InferencePlan | TrainingPlan | TrainingSeries:
     if kind == "inference":
         return planning.plan_inference(read_question(InferenceQuestion, data))
-    return planning.plan_training(read_question(TrainingQuestion, data))
+    question = read_question(TrainingQuestion, data)
+    return planning.plan_training(question) if series is None else planning.option_series(question, series)
