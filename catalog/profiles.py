@@ -20,7 +20,7 @@ from planner.engine.collectives import CollectiveLaws, LinkLaw
 from planner.engine.confidence import Band, ResidualBands
 from planner.engine.engine_support import EngineSupport
 from planner.engine.kv_cache import Allocator
-from planner.engine.memory import ServingMemoryProfile
+from planner.engine.memory import PoolErrors, ServingMemoryProfile
 from planner.engine.serving_calibration import CONSTANTS, EngineSettings, LoraCosts, ServingProfiles
 from planner.engine.units import GIB, MIB
 from planner.engine.weight_sharding import NO_PADDING, ExpertPadding
@@ -132,7 +132,15 @@ def _profile(row: Mapping[str, Any]) -> ServingMemoryProfile:
         activation_in_budget=row["activation_in_budget"],
         logs_concurrency_tokens=row["logs_concurrency_tokens"],
         allocator=Allocator(**row["allocator"]),
+        pool=_pool_errors(row["engine"]),
     )
+
+
+def _pool_errors(engine: str) -> PoolErrors:
+    found = load_profile_file("serving_memory_profiles.json")["pool_errors"]
+    own = engine == found["engine"]
+    low, high = found["middle_90_percent"] if own else found["extremes"]
+    return PoolErrors(logs=found["logs"], low=low, high=high, own=own)
 
 
 def _support(engine: str) -> Mapping[str, Any]:

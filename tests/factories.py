@@ -128,6 +128,7 @@ def inference_option(number: int = 0, **changes: Any) -> InferenceOption:
                 "GPU KV cache size: 533,440 tokens",
                 "Maximum concurrency for 131,072 tokens per request: 4.07x",
             ),
+            confidence=Confidence(kind="exact", low=1.0, high=1.0, basis="the engine's allocator", cases=55),
         ),
         limit="decode_bandwidth",
         working=WORKING,
@@ -140,6 +141,7 @@ def inference_option(number: int = 0, **changes: Any) -> InferenceOption:
         tpot_confidence=Confidence(
             kind="calibrated", low=0.9, high=1.1, basis="34 measured cases: Hopper, vLLM, dense, fp8", cases=34
         ),
+        memory_confidence=Confidence(kind="calibrated", low=0.99, high=1.01, basis="55 start-up logs", cases=55),
         on_pareto_front=front,
     )
     return replace(option, **changes)

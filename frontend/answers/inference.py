@@ -105,6 +105,7 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
             if tpot
             else _("TTFT %(at)s; TPOT not applicable: one output token") % {"at": words.choice(at)},
             _likely(ttft, option),
+            _likely_tpot(tpot, option),
         ),
     )
     room = KeyFigure(
@@ -120,6 +121,7 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
                 "now": numbers.rounded(speed.concurrency),
                 "most": numbers.rounded(speed.max_concurrency),
             },
+            _pool(option),
         ),
     )
     return cost, pace, room
@@ -129,3 +131,18 @@ def _likely(ttft_ms: float | None, option: InferenceOption) -> str:
     """The band of TTFT, where one is known."""
     within = parts.spread(ttft_ms, option.ttft_confidence) if ttft_ms is not None else ""
     return _("TTFT likely %(range)s") % {"range": within} if within else ""
+
+
+def _likely_tpot(tpot_ms: float | None, option: InferenceOption) -> str:
+    within = parts.spread(tpot_ms, option.tpot_confidence) if tpot_ms else ""
+    return _("TPOT likely %(range)s") % {"range": within} if within else ""
+
+
+def _pool(option: InferenceOption) -> str:
+    """How sure the KV pool's size is, and with it all that fits."""
+    confidence = option.memory_confidence
+    return _("KV pool %(band)s, %(kind)s: %(basis)s") % {
+        "band": numbers.band(confidence.low, confidence.high),
+        "kind": str(words.CONFIDENCE[confidence.kind]),
+        "basis": shown(confidence.basis),
+    }

@@ -133,6 +133,8 @@ class Admission:
     """The engine's own token line."""
     log_lines: tuple[str, ...]
     """What the engine prints when it starts; empty where its words aren't known."""
+    confidence: Confidence
+    """Of what a pool of a stated size admits: exact where the engine's allocator is followed block by block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +179,8 @@ class InferenceOption:
     """Of throughput, and so of the number of replicas and the cost."""
     ttft_confidence: Confidence
     tpot_confidence: Confidence
+    memory_confidence: Confidence
+    """Of the KV pool's size, and so of everything that it admits."""
     on_pareto_front: bool
 
 

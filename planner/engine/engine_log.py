@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.engine.answers import Admission
+from planner.engine.answers import Admission, Confidence, ConfidenceClass
 from planner.engine.kv_cache import logged_tokens, max_concurrency
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
+from planner.engine.sentences import say
 from planner.engine.workload import InferenceQuestion
 
 
@@ -55,7 +56,27 @@ class EngineLog:
             concurrency_at_max_model_len=at_longest,
             kv_cache_tokens=int(line),
             log_lines=_log_lines(question.engine, int(line), longest, at_longest),
+            confidence=self.admission_confidence(),
         )
+
+    def admission_confidence(self) -> Confidence:
+        """Exact for a known model in the paged allocator that logs were reproduced with to the block."""
+        if self.profile.pool.own and self.profile.allocator.grouped and not self.arch.unknown_type:
+            basis = say("the engine's allocator, block by block, for a pool of this size")
+            return Confidence(kind="exact", low=1.0, high=1.0, basis=basis, cases=self.profile.pool.logs)
+        return replace(self.pool_confidence(), kind="extrapolated")
+
+    def pool_confidence(self) -> Confidence:
+        """How far the KV pool's size is to be trusted: start-up logs with their own group held out."""
+        errors = self.profile.pool
+        known = errors.own and not self.arch.unknown_type
+        basis = say("{logs} start-up logs, each without its own group in the fit", logs=errors.logs)
+        if not errors.own:
+            basis = say("{basis}; of another engine", basis=basis)
+        if self.arch.unknown_type:
+            basis = say("{nearest}; not measured: {reasons}", nearest=basis, reasons=self.arch.unknown_type)
+        kind: ConfidenceClass = "calibrated" if known else "extrapolated"
+        return Confidence(kind=kind, low=errors.low, high=errors.high, basis=basis, cases=errors.logs)
 
 
 def _log_lines(engine: str, tokens: int, longest: int, concurrency: float) -> tuple[str, ...]:

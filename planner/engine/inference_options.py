@@ -114,6 +114,7 @@ def _option(
         confidence=confidence_of("output_tok_s", candidate),
         ttft_confidence=confidence_of("ttft", candidate),
         tpot_confidence=confidence_of("tpot", candidate),
+        memory_confidence=log.pool_confidence(),
         on_pareto_front=bool(ranking.pareto[row]),
     )
 

@@ -25,6 +25,20 @@ ACTIVATION_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolErrors:
+    """How KV pools of start-up logs compare with those predicted without them: logged over predicted."""
+
+    logs: int
+    low: float
+    high: float
+    own: bool
+    """Of the engine itself; else of the one that has logs, at its extremes."""
+
+
+NO_POOL_ERRORS = PoolErrors(logs=0, low=0.0, high=float("inf"), own=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServingMemoryProfile:
     """What one engine, from one version on, takes beside weights and KV cache."""
 
@@ -56,6 +70,7 @@ class ServingMemoryProfile:
     logs_concurrency_tokens: bool
     """The token line is concurrency x max_model_len rather than blocks x block size."""
     allocator: Allocator = DEFAULT_ALLOCATOR
+    pool: PoolErrors = NO_POOL_ERRORS
     expert_padding: Mapping[str, ExpertPadding] = field(default_factory=dict)
     """How the loader pads expert matrices, by weight format; a format that isn't there is not padded."""
 

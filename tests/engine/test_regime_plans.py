@@ -224,3 +224,23 @@ def test_an_ensemble_runs_where_its_engine_does() -> None:
     assert memory.engine == "tensorrt_llm"
     refused = plan_inference(question, published("llama-3.1-8b"), elsewhere, serving_profiles(), memory, TODAY)
     assert {r.code for r in refused.rejections} >= {"engine"}
+
+
+# How sure memory is
+
+
+def test_memory_says_how_sure_it_is() -> None:
+    option = one()
+    assert option.memory_confidence.kind == "calibrated"
+    assert option.memory_confidence.low < 1 < option.memory_confidence.high
+    assert option.memory_confidence.basis == "55 start-up logs, each without its own group in the fit"
+    assert option.admission.confidence.kind == "exact"
+    assert (option.admission.confidence.low, option.admission.confidence.high) == (1.0, 1.0)
+
+
+def test_memory_of_an_engine_without_logs_is_extrapolated() -> None:
+    option = plan(engine="sglang").options[0]
+    assert option.memory_confidence.kind == option.admission.confidence.kind == "extrapolated"
+    assert option.memory_confidence.high > one().memory_confidence.high
+    unknown = plan(config=LLAMA_CONFIG | {"model_type": "brand_new"}, model="").options[0]
+    assert unknown.memory_confidence.kind == unknown.admission.confidence.kind == "extrapolated"

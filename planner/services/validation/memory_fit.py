@@ -164,6 +164,11 @@ def held_out_pools_gib(logs: Sequence[StartUpLog]) -> list[float]:
     return pools
 
 
+def held_out_ratios(logs: Sequence[StartUpLog]) -> list[float]:
+    """Logged KV pool over the one predicted without its group, of every log."""
+    return [log.pool_gib / pool for pool, log in zip(held_out_pools_gib(logs), logs, strict=True)]
+
+
 def cross_validated_errors(logs: Sequence[StartUpLog]) -> list[float]:
     """Absolute relative error of the KV pool of every log, each predicted without its own group."""
     return [abs(pool / log.pool_gib - 1) for pool, log in zip(held_out_pools_gib(logs), logs, strict=True)]
@@ -190,4 +195,6 @@ def format_fit(logs: Sequence[StartUpLog]) -> str:
     for name, errors in (("stored constants", stored), (f"{FOLDS}-fold, groups held out", held_out)):
         median, p90 = np.percentile(errors, [50, 90])
         lines.append(f"KV pool, {name}: {len(errors)} logs, median {median:.2%}, 90th percentile {p90:.2%}")
+    least, low, high, most = np.quantile(held_out_ratios(logs), [0, 0.05, 0.95, 1])
+    lines.append(f"logged / predicted: middle 90 % {low:.3f} to {high:.3f}, extremes {least:.3f} to {most:.3f}")
     return "\n".join(lines)
