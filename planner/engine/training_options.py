@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Cluster, GpuMemory, Layout, TrainingOption, TrainingSpeed
-from planner.engine.confidence import confidence_of
+from planner.engine.answers import Cluster, Confidence, GpuMemory, Layout, TrainingOption, TrainingSpeed
+from planner.engine.confidence import confidence_beyond, confidence_of
 from planner.engine.cost import CENT, price_of, quantize, usd_per_million_tokens
 from planner.engine.inference_options import LINK_NAMES, interconnect_words
 from planner.engine.offers import OfferTable
@@ -120,9 +121,16 @@ def _option(
         ),
         spare_nodes=question.spare_nodes,
         virtual_stages=int(_at(best.candidates.virtual, place)),
-        confidence=confidence_of(profiles.bands, hardware.context.attributes()),
+        confidence=_confidence(profiles, hardware.context.attributes(), run),
         on_pareto_front=bool(ranking.pareto[row]),
     )
+
+
+def _confidence(profiles: TrainingProfiles, attributes: Mapping[str, str], run: Run) -> Confidence:
+    """The band of the nearest cases; the widest of all where the model's structure is a guess."""
+    if not run.arch.unknown_type:
+        return confidence_of(profiles.bands, attributes)
+    return confidence_beyond(profiles.bands, attributes, [say("model_type {kind}", kind=run.arch.unknown_type)])
 
 
 def _at(column: float | FloatArray, place: int) -> float:

@@ -18,7 +18,7 @@ from planner.engine.answers import Advice, Rejection, TrainingOption, TrainingPl
 from planner.engine.cost import recommended
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_arch import ModelArch
-from planner.engine.model_summary import summarize
+from planner.engine.model_summary import summarize, warnings
 from planner.engine.offers import offer_table, select_offers
 from planner.engine.rejections import in_order
 from planner.engine.sentences import Noun, say
@@ -89,7 +89,11 @@ def plan_training(
         options_found=found,
         options_tried=tried,
         rejections=in_order(rejections),
-        advice=run.advice if options else (*run.advice, *over, *(() if over else advise(question, rejections))),
+        advice=(
+            *warnings(arch),
+            *run.advice,
+            *(() if options else (*over, *(() if over else advise(question, rejections)))),
+        ),
         assumptions=(
             *run.assumptions,
             stored_words(question, run),
