@@ -108,6 +108,7 @@ def nothing_fits(
     """No option: what most of them broke on, and the ways out."""
     return Answer(
         has_options=False,
+        warnings=parts.warnings(plan.advice),
         sentence=_("Nothing fits: none of %(n)s options tried meets the question.")
         % {"n": numbers.fixed(plan.options_tried)},
         detail=_what_binds(plan.rejections),

@@ -347,6 +347,16 @@ def chosen_option(options: Sequence[Option], wanted: str, recommended: str) -> O
     return by_id.get(wanted) or by_id.get(recommended) or (options[0] if options else None)
 
 
+def warnings(advice: Sequence[Advice]) -> tuple[str, ...]:
+    """What is to be read before any number."""
+    return tuple(shown(item.suggestion) for item in advice if item.is_warning)
+
+
+def remarks(advice: Sequence[Advice]) -> tuple[str, ...]:
+    """Advice that is no warning."""
+    return tuple(shown(item.suggestion) for item in advice if not item.is_warning)
+
+
 def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: type) -> tuple[WayOut, ...]:
     """Advice with the link to the question it suggests; a remark that changes no field has none."""
     return tuple(
@@ -357,4 +367,5 @@ def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: 
             else "",
         )
         for item in advice
+        if not item.is_warning
     )

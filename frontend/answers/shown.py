@@ -168,6 +168,8 @@ class Answer:
     detail: str
     has_options: bool = True
     notice: str = ""
+    warnings: tuple[str, ...] = ()
+    """To be read before any number."""
     figures: tuple[KeyFigure, ...] = ()
     charts: tuple[Chart, ...] = ()
     costs: StepCosts | None = None

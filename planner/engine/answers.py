@@ -271,6 +271,8 @@ class Advice:
     field: str
     suggestion: str
     value: str
+    is_warning: bool = False
+    """To be read before any number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ def warnings(arch: ModelArch) -> tuple[Advice, ...]:
         "every figure is extrapolated.",
         kind=arch.unknown_type,
     )
-    return (Advice(field="config", suggestion=said, value=""),)
+    return (Advice(field="config", suggestion=said, value="", is_warning=True),)
 
 
 def _describe(group: AttentionGroup) -> str:

@@ -15,7 +15,7 @@ from frontend.answers.inference import present_inference
 from frontend.answers.inference_charts import bill_parts
 from frontend.answers.training import present_training
 from frontend.answers.training_charts import bill_parts as run_bill_parts
-from planner.engine.answers import Confidence, Term
+from planner.engine.answers import Advice, Confidence, Term
 from tests.factories import (
     empty_plan_factory,
     inference_option,
@@ -172,3 +172,14 @@ def test_one_output_token_has_no_price_and_no_pace_of_its_own() -> None:
     assert "per million input tokens, answer in" in answer.sentence
     assert "TPOT not applicable: one output token" in answer.figures[1].notes[0]
     assert answer.rows[0].cells[2].text == answer.rows[0].cells[3].sub == "–"
+
+
+def test_a_warning_stands_before_the_numbers_and_not_among_the_remarks() -> None:
+    warning = Advice(field="config", suggestion="Warning: read with care.", value="", is_warning=True)
+    remark = Advice(field="", suggestion="A remark.", value="")
+    answer = present_inference(plan_factory(advice=(warning, remark)), {}, "")
+    assert answer.warnings == ("Warning: read with care.",)
+    assert answer.remarks == ("A remark.",)
+    nothing = present_inference(plan_factory(0, advice=(warning, remark)), {}, "")
+    assert nothing.warnings == ("Warning: read with care.",)
+    assert [way.text for way in nothing.ways_out] == ["A remark."]
