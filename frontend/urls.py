@@ -3,7 +3,7 @@
 from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 
-from frontend.views import accuracy, catalog, configs, exports, models, pages, plans, runs, simulations
+from frontend.views import accuracy, catalog, configs, exports, limits, models, pages, plans, runs, simulations
 
 
 class QuestionConverter(StringConverter):
@@ -46,6 +46,7 @@ urlpatterns = [
     path("accuracy/", accuracy.accuracy_page, name="accuracy"),
     path("accuracy/<accuracy_set:section>/", accuracy.accuracy_page, name="accuracy-section"),
     path("docs/", pages.docs, name="docs"),
+    path("limits/", limits.limits, name="limits"),
     path("", include("frontend.organization_urls")),
     path("", include("frontend.quote_urls")),
     path("i18n/", include("django.conf.urls.i18n")),

@@ -301,6 +301,20 @@ STATES: dict[str, str | Promise] = {
     "delivered": _("delivered"),
     "failed": _("given up"),
 }
+TIERS: dict[str, str | Promise] = {"anonymous": _("Without an account"), "free": _("Free"), "team": _("Team")}
+QUOTAS: dict[str, str | Promise] = {
+    "members": _("members and open invitations"),
+    "price_books": _("price books"),
+    "scenarios": _("scenarios"),
+    "quotes_a_month": _("quotes issued this month"),
+    "keys": _("active API keys"),
+    "webhooks": _("webhooks"),
+}
+RATES: dict[str, str | Promise] = {
+    "plan": _("plans a minute"),
+    "read": _("reads and changes a minute"),
+    "run": _("jobs started a minute"),
+}
 DELIVERY_ERRORS: dict[str, str | Promise] = {
     "address": _("no public address"),
     "url": _("not a usable address"),
@@ -413,6 +427,21 @@ def kind(model: str) -> str:
 def state(code: str) -> str:
     """What has become of an invitation or a key."""
     return str(STATES.get(code, code))
+
+
+def tier(code: str) -> str:
+    """What a tier is called."""
+    return str(TIERS[code])
+
+
+def quota(code: str) -> str:
+    """What a tier limits, so many of them."""
+    return str(QUOTAS[code])
+
+
+def rate(code: str) -> str:
+    """Which calls a rate counts."""
+    return str(RATES[code])
 
 
 def delivery_error(code: str) -> str:

@@ -279,6 +279,23 @@ LOGGING = configure_logs(
     level=env.str("LOG_LEVEL", default="INFO"), log_format=env.str("LOG_FORMAT", default="console")
 )
 
+
+def _calls_a_minute(name: str, default: int) -> int:
+    """``60`` or ``60/min``."""
+    return int(env.str(name, default=f"{default}/min").removesuffix("/min"))
+
+
+# Calls a minute of one caller, by tier and kind of call.
+API_RATES = {
+    tier: {
+        kind: _calls_a_minute(f"API_{kind.upper()}_RATE{suffix}", calls * factor)
+        for kind, calls in (("plan", 60), ("read", 600), ("run", 20))
+    }
+    for tier, suffix, factor in (("anonymous", "", 1), ("free", "_FREE", 2), ("team", "_TEAM", 10))
+}
+# Of organizations founded from now on: free or team.
+DEFAULT_TIER = env.str("DEFAULT_TIER", default="free")
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "planner.api.auth.KeyAuthentication",
@@ -289,11 +306,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["planner.api.negotiation.ApiJsonRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "drf_standardized_errors.handler.exception_handler",
-    "DEFAULT_THROTTLE_RATES": {
-        "plan": env.str("API_PLAN_RATE", default="60/min"),
-        "read": env.str("API_READ_RATE", default="600/min"),
-        "run": env.str("API_RUN_RATE", default="20/min"),
-    },
+    "DEFAULT_THROTTLE_RATES": {name: f"{calls}/min" for name, calls in API_RATES["anonymous"].items()},
     # A client can write X-Forwarded-For itself: only the entries of our own proxies are believed.
     "NUM_PROXIES": NUM_PROXIES,
     "URL_FORMAT_OVERRIDE": None,

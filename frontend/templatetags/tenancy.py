@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 from django import template
 from django.urls import reverse
@@ -10,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from frontend import words
 from planner.selectors.scope import Scope
+from planner.services.tiers import usage
 
 register = template.Library()
 
@@ -32,6 +34,26 @@ def organization_tabs(scope: Scope) -> list[tuple[str, str, str]]:
         for key, label, permission in tabs
         if scope.allows(permission)
     ]
+
+
+TAB_QUOTAS = {
+    "scenarios": "scenarios",
+    "quotes": "quotes_a_month",
+    "members": "members",
+    "price-books": "price_books",
+    "keys": "keys",
+    "webhooks": "webhooks",
+}
+
+
+@register.inclusion_tag("frontend/organization/quota.html")
+def quota_line(scope: Scope, tab: str) -> dict[str, Any]:
+    """How far the limit of a part is used up, where it has one."""
+    name = TAB_QUOTAS.get(tab)
+    if name is None:
+        return {}
+    found = usage(scope.organization, name)
+    return {"usage": found, "what": words.quota(name), "tier": words.tier(scope.organization.tier)}
 
 
 @register.filter

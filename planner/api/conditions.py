@@ -75,7 +75,7 @@ def _finish(operation: Schema) -> None:
         name: header
         for answer in answers.values()
         for name, header in answer.get("headers", {}).items()
-        if name.startswith("RateLimit-")
+        if name.startswith(("RateLimit-", "Takar-Tier"))
     }
     for answer in answers.values():
         answer["headers"] = rates | answer.get("headers", {})

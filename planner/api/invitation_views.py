@@ -32,6 +32,7 @@ class InvitationsView(TenantListView):
     """Invitations of the organization, whatever became of them."""
 
     title = "invitations"
+    quota = "members"
     tag = TAG
     permissions = {"GET": "planner.change_members", "POST": "planner.change_members"}
     serializer = InvitationSerializer

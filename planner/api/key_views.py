@@ -28,6 +28,7 @@ class KeysView(TenantListView):
     """API keys of the organization's service accounts, without their secrets."""
 
     title = "keys"
+    quota = "keys"
     tag = TAG
     permissions = {"GET": "planner.view_keys", "POST": "planner.change_keys"}
     serializer = KeySerializer

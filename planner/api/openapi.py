@@ -39,6 +39,7 @@ RATE_HEADERS = [
     response_header("RateLimit-Limit", "Calls allowed in a window: of one key, person or address."),
     response_header("RateLimit-Remaining", "Calls left in the window."),
     response_header("RateLimit-Reset", "Seconds until the oldest call leaves the window."),
+    response_header("Takar-Tier", "The caller's tier: `anonymous`, `free` or `team`.", OpenApiTypes.STR),
     response_header("Retry-After", "Seconds to wait.", OpenApiTypes.INT, 429),
 ]
 

@@ -148,6 +148,7 @@ class MembershipsView(TenantListView):
     """Members of the organization: people and service accounts."""
 
     title = "memberships"
+    quota = "members"
     tag = TAG
     permissions = {"GET": "planner.view_members"}
     serializer = MembershipSerializer

@@ -53,6 +53,7 @@ class PriceBooksView(TenantListView):
     """The organization's price books."""
 
     title = "price books"
+    quota = "price_books"
     tag = TAG
     permissions = {"GET": VIEW, "POST": CHANGE}
     serializer = PriceBookSerializer

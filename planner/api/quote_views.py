@@ -23,12 +23,14 @@ from planner.api.tenant import (
     IDEMPOTENCY,
     ORGANIZATION,
     PRIVATE,
+    QUOTA_HEADER,
     TenantListView,
     TenantView,
     created,
     needs,
     no_content,
     operation,
+    quota_text,
 )
 from planner.documents.cart import Visit, cxml_cart, flat_cart
 from planner.documents.wording import LANGUAGES
@@ -71,6 +73,7 @@ class QuotesView(TenantListView):
     """The organization's quotes."""
 
     title = "quotes"
+    quota = "quotes_a_month"
     tag = TAG
     permissions = {"GET": VIEW, "POST": CHANGE}
     serializer = QuoteSerializer
@@ -174,7 +177,9 @@ class QuoteIssueView(TenantView):
         """Freezes it and gives it the organization's next number of the year; 400 names every unknown price."""
         quote = read.quote(self.scope, quote_id)
         self.once_here(f"issues:{quote.pk}", lambda: quotes.issue_quote(scope=self.scope, quote=quote).uuid, {})
-        return whole(read.quote(self.scope, quote_id))
+        answered = whole(read.quote(self.scope, quote_id))
+        answered.headers[QUOTA_HEADER] = quota_text(self.scope.organization, QuotesView.quota)
+        return answered
 
 
 class QuoteAcceptView(TenantView):

@@ -50,6 +50,7 @@ class ScenariosView(TenantListView):
     """The organization's saved plans."""
 
     title = "scenarios"
+    quota = "scenarios"
     tag = TAG
     permissions = {"GET": VIEW, "POST": CHANGE}
     serializer = ScenarioSerializer

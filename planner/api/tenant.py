@@ -29,10 +29,14 @@ from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_
 from planner.api.paging import CURSOR_WORDS, DEFAULT_LIMIT, LIMIT, ListKeyPagination, bad_cursor
 from planner.api.throttles import ReadThrottle
 from planner.engine.errors import InvalidQuestion
+from planner.models import Organization
 from planner.permissions import PERMISSIONS
 from planner.selectors.scope import Scope
 from planner.services.idempotency import KEY_FIELD, KEY_LENGTH
+from planner.services.tiers import usage
 
+QUOTA_HEADER = "Takar-Quota"
+QUOTA_WORDS = "How far the tier's limit is used up: `keys;used=3;limit=10`."
 PRIVATE = {"Cache-Control": "private, no-store"}
 IDEMPOTENCY = OpenApiParameter(
     KEY_FIELD,
@@ -93,6 +97,8 @@ class TenantListView(TenantView):
     filters: ClassVar[dict[str, Filter]] = {}
     serializer: ClassVar[type[serializers.BaseSerializer[Any]]]
     pages: ClassVar[type[ListKeyPagination]] = NewestFirst
+    quota: ClassVar[str] = ""
+    """What the tier limits, a name in ``planner.services.tiers.QUOTAS``; answers say how far it is used up."""
 
     def __init_subclass__(cls) -> None:
         cls.query_parameters = ("limit", "cursor", *cls.filters)
@@ -100,6 +106,12 @@ class TenantListView(TenantView):
 
     def allowed_parameters(self, request: Request) -> tuple[str, ...]:
         return self.query_parameters if request.method in ("GET", "HEAD") else ()
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if self.quota and hasattr(self, "scope"):
+            response.headers[QUOTA_HEADER] = quota_text(self.scope.organization, self.quota)
+        return response
 
     def rows(self) -> QuerySet[Any]:
         """The rows to list, unfiltered."""
@@ -115,6 +127,12 @@ class TenantListView(TenantView):
         page = pages.paginate_queryset(rows, request) or []
         results = self.serializer(page, many=True, context={"scope": self.scope}).data
         return Response({**pages.links(), "results": results}, headers=PRIVATE)
+
+
+def quota_text(organization: Organization, name: str) -> str:
+    """How far a limit is used up, as the header has it."""
+    found = usage(organization, name)
+    return f"{found.name};used={found.used};limit={found.limit}"
 
 
 def needs(permission: str) -> str:
@@ -155,6 +173,7 @@ def _list_schema(view: type[TenantListView]) -> Callable[[Any], Any]:
             *(each.parameter(key) for key, each in view.filters.items()),
             *paging_parameters(),
             ORGANIZATION,
+            *([response_header(QUOTA_HEADER, QUOTA_WORDS, OpenApiTypes.STR, 200)] if view.quota else []),
             *RATE_HEADERS,
         ],
         responses={
@@ -187,6 +206,7 @@ def operation(
             response_header(
                 "Location", "Where it is: a path on this server.", OpenApiTypes.STR, status.HTTP_201_CREATED
             ),
+            response_header(QUOTA_HEADER, f"{QUOTA_WORDS} Where the tier has a limit.", OpenApiTypes.STR, 201),
             *parameters,
         )
         errors = (*errors, 422)

@@ -6,20 +6,31 @@ import ipaddress
 import math
 from typing import Any
 
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
 from planner.api.auth import caller
+from planner.selectors.scope import Scope
+from planner.services.tiers import tier_of
 
 # One household or office usually holds a whole /64, so the single IPv6 address says little.
 _IPV6_CLIENT_PREFIX = 64
 
 
 class ClientThrottle(SimpleRateThrottle):
-    """A sliding window of calls of one caller; the scope names the rate in the settings."""
+    """A sliding window of calls of one caller; scope and tier name the rate in the settings."""
 
     num_requests: int | None
     duration: int | None
+    tier: str = ""
+    """The caller's; empty until the call is counted."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        self.tier = caller_tier(request)
+        if getattr(type(self), "rate", None) is None:
+            self.num_requests, self.duration = settings.API_RATES[self.tier][str(self.scope)], 60
+        return bool(super().allow_request(request, view))
 
     def get_cache_key(self, request: Request, view: Any) -> str:
         ident = caller(request) or client_network(self.get_ident(request))
@@ -41,6 +52,7 @@ class ClientThrottle(SimpleRateThrottle):
             return {}
         remaining = max(0, self.num_requests - len(getattr(self, "history", [])))
         return {
+            **({"Takar-Tier": self.tier} if self.tier else {}),
             "RateLimit-Limit": str(self.num_requests),
             "RateLimit-Remaining": str(remaining),
             "RateLimit-Reset": str(self.wait() or 0),
@@ -63,6 +75,13 @@ class RunThrottle(ClientThrottle):
     """Jobs started: each keeps a worker busy."""
 
     scope = "run"
+
+
+def caller_tier(request: Request) -> str:
+    """The tier of the key's organization, or of the person."""
+    if isinstance(request.auth, Scope):
+        return request.auth.organization.tier
+    return tier_of(request.user)
 
 
 def client_network(address: str) -> str:

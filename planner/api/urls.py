@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from planner.api import catalog_views, quote_urls, tenant_urls, webhook_views
 from planner.api.base import NotFoundView
 from planner.api.documents import DocsView, SchemaView
+from planner.api.limits_views import LimitsView
 from planner.api.plan_views import InferencePlanView, TrainingPlanView, TrainingSeriesView
 from planner.api.preset_views import PresetsView
 from planner.api.run_views import RunCancelView, RunsView, RunView
@@ -19,6 +20,7 @@ urlpatterns = [
     path("v1/plans/inference/", InferencePlanView.as_view(), name="plan-inference"),
     path("v1/plans/training/", TrainingPlanView.as_view(), name="plan-training"),
     path("v1/plans/training/series/", TrainingSeriesView.as_view(), name="training-series"),
+    path("v1/limits/", LimitsView.as_view(), name="limits"),
     path("v1/presets/", PresetsView.as_view(), name="presets"),
     path("v1/catalog/gpus/", catalog_views.GpusView.as_view(), name="gpus"),
     path("v1/catalog/instances/", catalog_views.InstancesView.as_view(), name="instances"),

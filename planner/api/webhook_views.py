@@ -41,6 +41,7 @@ class WebhooksView(TenantListView):
     """The organization's webhooks, without their secrets."""
 
     title = "webhooks"
+    quota = "webhooks"
     tag = TAG
     permissions = {"GET": VIEW, "POST": CHANGE}
     serializer = WebhookSerializer

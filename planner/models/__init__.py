@@ -3,7 +3,7 @@
 from planner.models.api_key import ApiKey
 from planner.models.audit import AuditEntry
 from planner.models.idempotency import IdempotencyKey
-from planner.models.organization import Invitation, Membership, Organization, Role, ServiceAccount, TenantRow
+from planner.models.organization import Invitation, Membership, Organization, Role, ServiceAccount, TenantRow, Tier
 from planner.models.pricebook import (
     Commitment,
     Discount,
@@ -55,6 +55,7 @@ __all__ = [
     "ServiceAccount",
     "ShareLink",
     "TenantRow",
+    "Tier",
     "User",
     "Webhook",
     "WebhookDelivery",

@@ -29,7 +29,14 @@ class Role(models.TextChoices):
         return Role.values.index(self.value) >= Role.values.index(other)
 
 
-@auditlog.register(include_fields=["name", "slug"])
+class Tier(models.TextChoices):
+    """How much an organization may keep and call: ``planner.services.tiers``."""
+
+    FREE = "free", _("Free")
+    TEAM = "team", _("Team")
+
+
+@auditlog.register(include_fields=["name", "slug", "tier"])
 class Organization(models.Model):
     """A tenant: every row of its own names it."""
 
@@ -37,6 +44,7 @@ class Organization(models.Model):
     slug = models.SlugField(max_length=60, unique=True)
     """Its name in addresses: ends in random letters, so that nobody can learn which organizations exist."""
     name = models.CharField(_("name"), max_length=100)
+    tier = models.CharField(_("tier"), max_length=10, choices=Tier, default=Tier.FREE, db_default=Tier.FREE)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

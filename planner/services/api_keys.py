@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, get_random_string
 
@@ -17,12 +16,12 @@ from planner.models import ApiKey, Membership, ServiceAccount, User
 from planner.selectors.scope import NotFound, Scope, scope_of
 from planner.services.organization_inputs import KeyInput
 from planner.services.organizations import checked_name, checked_role
-from planner.services.tenancy import Conflict, lock, tenant_write
+from planner.services.tenancy import lock, tenant_write
+from planner.services.tiers import require_room
 
 MARK: Final = "takar_"
 """How every key begins: secret scanners find it in code that should not hold it."""
 PREFIX_LENGTH: Final = len(MARK) + 8
-MOST_ACTIVE: Final = 100
 _LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
 
@@ -44,9 +43,7 @@ def create_key(*, scope: Scope, values: KeyInput) -> NewKey:
     scope.require("planner.change_keys")
     lock(scope.organization)
     _check(values)
-    active = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
-    if scope.rows(ApiKey).filter(active, revoked_at=None).count() >= MOST_ACTIVE:
-        raise Conflict("too_many", f"{MOST_ACTIVE} keys are active.", "revoke one that is not needed")
+    require_room(scope.organization, "keys")
     prefix = MARK + get_random_string(8, _LETTERS)
     key = f"{prefix}_{secrets.token_urlsafe(32)}"
     row = ApiKey.objects.create(
@@ -97,6 +94,7 @@ def _service_account(scope: Scope, values: KeyInput) -> ServiceAccount:
     found = scope.rows(ServiceAccount).filter(name=name).first()
     if found is not None:
         return found
+    require_room(scope.organization, "members")
     user = User(username=f"service-{secrets.token_hex(16)}", first_name=name)
     user.set_unusable_password()
     user.save()

@@ -25,11 +25,11 @@ from planner.selectors.scope import NotFound, Scope
 from planner.services.organization_inputs import InvitationInput
 from planner.services.organizations import checked_role
 from planner.services.tenancy import Conflict, lock, tenant_write
+from planner.services.tiers import require_room
 
 logger = structlog.get_logger(__name__)
 
 GOOD_FOR: Final = timedelta(days=7)
-MOST_OPEN: Final = 200
 MOST_A_DAY: Final = 100
 """Messages that one organization may cause."""
 
@@ -58,8 +58,7 @@ def invite(*, scope: Scope, values: InvitationInput) -> Invited:
     for older in open_ones.filter(email=email):
         older.revoked_at = timezone.now()
         older.save(update_fields=["revoked_at"])
-    if open_ones.filter(expires_at__gt=timezone.now()).count() >= MOST_OPEN:
-        raise Conflict("too_many", f"{MOST_OPEN} invitations are open.", "revoke one that is not needed")
+    require_room(scope.organization, "members")
     since = timezone.now() - timedelta(days=1)
     if scope.rows(Invitation).filter(created_at__gt=since).count() >= MOST_A_DAY:
         raise Conflict("too_many", f"{MOST_A_DAY} invitations were made within a day.", "wait until tomorrow")

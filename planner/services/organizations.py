@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+from django.conf import settings
 from django.db import transaction
 from django.utils.crypto import get_random_string
 from django.utils.text import slugify
@@ -36,7 +37,9 @@ def create_organization(*, user: User, name: str) -> Organization:
         if Membership.objects.filter(user=user, role=Role.OWNER).count() >= MOST_OWNED:
             raise Conflict("too_many", f"You own {MOST_OWNED} organizations already.", "fewer organizations")
         suffix = get_random_string(8, _SLUG_LETTERS)
-        organization = Organization.objects.create(name=name, slug=f"{slugify(name)[:50]}-{suffix}".lstrip("-"))
+        organization = Organization.objects.create(
+            name=name, slug=f"{slugify(name)[:50]}-{suffix}".lstrip("-"), tier=settings.DEFAULT_TIER
+        )
         Membership.objects.create(organization=organization, user=user, role=Role.OWNER)
     return organization
 

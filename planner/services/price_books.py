@@ -31,8 +31,8 @@ from planner.services.price_book_inputs import (
     PrivateInstanceTypeInput,
 )
 from planner.services.tenancy import Conflict, lock, tenant_write
+from planner.services.tiers import require_room
 
-MOST_BOOKS = 50
 MOST_ENTRIES = 2000
 """Of one kind in one book."""
 EntryInput = DiscountInput | NegotiatedPriceInput | CommitmentInput | PrivateInstanceTypeInput
@@ -55,8 +55,7 @@ def create_price_book(*, scope: Scope, values: PriceBookInput) -> PriceBook:
     scope.require("planner.change_price_book")
     lock(scope.organization)
     books = scope.rows(PriceBook)
-    if books.count() >= MOST_BOOKS:
-        raise Conflict("too_many", f"There are {MOST_BOOKS} price books.", "delete one that is not needed")
+    require_room(scope.organization, "price_books")
     return PriceBook.objects.create(
         organization=scope.organization, in_use=not books.exists(), **_book_columns(scope, values, None)
     )

@@ -31,6 +31,7 @@ from planner.services.quote_plan import compute_item, default_months
 from planner.services.quote_pricing import PricedDraft, known_currency, price_draft
 from planner.services.quote_terms import QuoteTerms
 from planner.services.tenancy import Conflict, tenant_write
+from planner.services.tiers import require_room
 from planner.services.typed_json import read_json
 from planner.services.webhooks import tell
 
@@ -261,6 +262,7 @@ def _issue(scope: Scope, quote: Quote) -> Quote:
         raise InvalidQuestion(list(draft.problems))
     # Last before the write, so that nobody waits longer than for a few rows; a rollback gives the number back.
     sequence = _next_number(scope, year)
+    require_room(scope.organization, "quotes_a_month")
     number = f"{year}-{sequence:04d}"
     frozen = replace(draft.snapshot, number=number, issued_on=timezone.localdate(now))
     quote.status, quote.year, quote.sequence, quote.number = QuoteStatus.ISSUED, year, sequence, number

@@ -19,13 +19,13 @@ from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name
 from planner.services.plan_json import plain, plan_to_json
 from planner.services.planning import plan_inference, plan_training
-from planner.services.tenancy import Conflict, tenant_write
+from planner.services.tenancy import Conflict, lock, tenant_write
+from planner.services.tiers import require_room
 from planner.services.webhooks import tell
 
 NAME_LENGTH = 120
 NOTE_LENGTH = 200
 COMMENT_LENGTH = 4_000
-MOST_SCENARIOS = 5_000
 MOST_VERSIONS = 1_000
 MOST_LINKS = 50
 LONGEST_LINK_DAYS = 365
@@ -219,8 +219,8 @@ def _answer(scope: Scope, kind: str, question: Mapping[str, Any], option: str) -
 
 
 def _create(scope: Scope, name: str, kind: str) -> Scenario:
-    if scope.rows(Scenario).count() >= MOST_SCENARIOS:
-        raise Conflict("too_many", f"The organization has {MOST_SCENARIOS} scenarios already.", "fewer scenarios")
+    lock(scope.organization)
+    require_room(scope.organization, "scenarios")
     return Scenario.objects.create(
         organization=scope.organization, name=name, kind=kind, latest=1, created_by=scope.user
     )

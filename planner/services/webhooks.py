@@ -25,6 +25,7 @@ from planner.services.organizations import checked_name
 from planner.services.outbound import Refused, checked_url
 from planner.services.sealed import seal, unseal
 from planner.services.tenancy import Conflict, lock, tenant_write
+from planner.services.tiers import require_room
 from planner.services.webhook_inputs import ON, WebhookInput
 
 logger = structlog.get_logger(__name__)
@@ -33,7 +34,6 @@ DELIVER_TASK: Final = "planner.deliver_webhook"
 SECRET_MARK: Final = "whsec_"
 SECRET_BYTES: Final = 32
 MOST_SECRETS: Final = 5
-MOST_WEBHOOKS: Final = 50
 _PURPOSE = "webhook"
 
 
@@ -51,8 +51,7 @@ def create_webhook(*, scope: Scope, values: WebhookInput) -> NewSecret:
     scope.require("planner.change_webhook")
     lock(scope.organization)
     checked = _checked(values)
-    if scope.rows(Webhook).count() >= MOST_WEBHOOKS:
-        raise Conflict("too_many", f"There are {MOST_WEBHOOKS} webhooks already.", "remove one that is not needed")
+    require_room(scope.organization, "webhooks")
     secret = _new_secret()
     webhook = Webhook.objects.create(
         organization=scope.organization,

@@ -16,6 +16,7 @@ from planner.api.throttles import PlanThrottle, ReadThrottle, RunThrottle
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.idempotency import KEPT_FOR, KEY_LENGTH
 from planner.services.json_input import MAX_BODY_BYTES, MAX_DEPTH, MAX_ERRORS
+from planner.services.tiers import QUOTAS, TIERS
 from tests.api.conftest import Post
 from tests.api.field_tables import PAGE, with_tables
 
@@ -63,7 +64,12 @@ def test_the_numbers_are_those_of_the_code() -> None:
     assert f"deleted after {settings.ANONYMOUS_RUN_DAYS} days" in TEXT
     for throttle in (PlanThrottle(), ReadThrottle(), RunThrottle()):
         assert throttle.duration == 60
-        assert f"| {throttle.num_requests} a minute | `API_{throttle.scope.upper()}_RATE` |" in TEXT
+        calls = [settings.API_RATES[tier][throttle.scope] for tier in TIERS]
+        assert calls[0] == throttle.num_requests
+        row = f"| {calls[0]} a minute | {calls[1]:,} | {calls[2]:,} | `API_{throttle.scope.upper()}_RATE` |"
+        assert row in TEXT
+    for name, quota in QUOTAS.items():
+        assert re.search(rf"^\| `{name}`.* \| {quota.free:,} \| {quota.team:,} \|$", TEXT, re.MULTILINE), name
 
 
 def test_the_error_is_the_one_shown(post: Post) -> None:
