@@ -177,6 +177,39 @@ def test_faults_name_row_and_column(fault: str) -> None:
         assert part in str(caught.value)
 
 
+class EndlessLine(io.RawIOBase):
+    """A header, then one line of a gigabyte; counts what is asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = (HEADER if self.given == 0 else b"1" * min(len(buffer), 2**30 - self.given))[: len(buffer)]
+        buffer[: len(data)] = data
+        self.given += len(data)
+        return len(data)
+
+
+def test_a_line_of_a_gigabyte_is_refused_after_its_first_megabytes() -> None:
+    stream = EndlessLine()
+    with pytest.raises(TraceError, match="longer than 4 MiB") as caught:
+        read_trace_stream(io.BufferedReader(stream))  # type: ignore[type-var]
+    assert caught.value.row == 2
+    assert stream.given < 3 * MAX_LINE_BYTES
+
+
+def test_a_gigabyte_inside_a_small_gzip_file_is_refused_too() -> None:
+    member = gzip.compress(b"1" * 2**24, mtime=0)
+    packed = gzip.compress(HEADER, mtime=0) + member * 64
+    assert len(packed) < 2**21
+    with pytest.raises(TraceError, match="longer than 4 MiB"):
+        read(packed)
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="Can't read the file"):
         read_trace(tmp_path / "nowhere.csv")

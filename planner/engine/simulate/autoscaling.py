@@ -106,6 +106,8 @@ class Reading:
     """Replicas that report."""
     unready: int = 0
     """Replicas that exist but don't serve yet."""
+    missing: int = 0
+    """Replicas that should report and don't: dead, and nobody has noticed."""
 
 
 def desired_by_ratio(current: int, metric: float, target: float, tolerance: float = 0.1) -> int:
@@ -121,30 +123,34 @@ def desired_by_ratio(current: int, metric: float, target: float, tolerance: floa
 
 
 def desired_replicas(hpa: Hpa, current: int, reading: Reading) -> int:
-    """What the metric alone asks for, replicas that don't serve yet taken conservatively.
+    """What the metric alone asks for, replicas of which nothing is known taken conservatively.
 
-    They count as using nothing when the rest asks for more, and are left out when it asks for less; if
-    that turns the answer round, or brings it within the tolerance, nothing changes.
+    Where the rest asks for more, those that don't serve yet and those that don't report count as using nothing; where
+    it asks for less, those that don't report count as at their target. If that turns the answer round, or brings it
+    within the tolerance, nothing changes.
 
     >>> hpa = Hpa(target=10.0, max_replicas=50)
     >>> desired_replicas(hpa, 4, Reading(total=54.0, ready=4))
     6
     >>> desired_replicas(hpa, 6, Reading(total=54.0, ready=4, unready=2))
     6
+    >>> desired_replicas(hpa, 4, Reading(total=6.0, ready=2, missing=2))
+    3
     """
     if hpa.external:
         ratio = reading.total / (hpa.target * current)
         return current if _close(ratio, hpa) else _ceil(reading.total / hpa.target)
     if reading.ready == 0:
         return current
-    counted = reading.ready
-    ratio = reading.total / counted / hpa.target
-    if ratio > 1.0 and reading.unready:
-        counted += reading.unready
-        ratio = reading.total / counted / hpa.target
-        if ratio < 1.0 or _ceil(ratio * counted) < current:
-            return current
-    return current if _close(ratio, hpa) else _ceil(ratio * counted)
+    seen = reading.total / reading.ready / hpa.target
+    counted = reading.ready + reading.missing + (reading.unready if seen > 1.0 else 0)
+    assumed = reading.missing * hpa.target if seen < 1.0 else 0.0
+    ratio = (reading.total + assumed) / counted / hpa.target
+    if _close(ratio, hpa) or (seen - 1.0) * (ratio - 1.0) < 0.0:
+        return current
+    wanted = _ceil(ratio * counted)
+    turned = counted > reading.ready and (wanted > current if ratio < 1.0 else wanted < current)
+    return current if turned else wanted
 
 
 def _close(ratio: float, hpa: Hpa) -> bool:

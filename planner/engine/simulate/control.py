@@ -78,7 +78,8 @@ class _Scaling:
         ready = places.ready(self._pool)
         total = read_metric(places.run, self._meter, self._pool, ready, self._metric, now_s)
         starting = sum(places.state[place] == STARTING for place in places.of_pool[self._pool])
-        return Reading(total=total, ready=len(ready), unready=int(starting))
+        missing = sum(places.pool[place] == self._pool for place in places.unnoticed)
+        return Reading(total=total, ready=len(ready), unready=int(starting), missing=missing)
 
     def _scrape(self, now_s: float) -> None:
         self._scraped = self._read(now_s)

@@ -57,6 +57,7 @@ class Disruption:
     def _detect(self, place: int, now_s: float) -> None:
         if self._places.state[place] == DEAD:
             self._places.run.exclude(place)
+            self._places.unnoticed.discard(place)
         self._places.reconcile(self._places.pool[place], now_s)
 
     def _repair(self, place: int, now_s: float) -> None:

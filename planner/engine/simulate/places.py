@@ -43,6 +43,8 @@ class Places:
         self.surge = [0] * len(lives)
         self.wanted = [pool.replicas for pool in run.fleet.pools]
         self.incidents: list[Incident] = []
+        self.unnoticed: set[int] = set()
+        """Dead, and health checks haven't found out."""
         self.on_ready: list[Told] = []
         self.on_off: list[Told] = []
         self._epoch = np.zeros(len(self.pool), np.int64)
@@ -136,6 +138,7 @@ class Places:
         """Gone without notice; returns the requests it lost. The gateway doesn't know yet."""
         lost = self.run.take_down(place, now_s) if self.state[place] != STARTING else 0
         self._enter(place, DEAD)
+        self.unnoticed.add(place)
         self.run.give_up(place, now_s)
         return lost
 
@@ -151,3 +154,4 @@ class Places:
         # What was planned for the place in its old state no longer holds.
         self._epoch[place] += 1
         self.state[place] = state
+        self.unnoticed.discard(place)

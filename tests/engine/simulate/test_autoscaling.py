@@ -31,6 +31,19 @@ def test_worked_examples(current: int, ratio: float, wanted: int) -> None:
     assert desired_replicas(Hpa(target=10.0), current, per_replica(ratio * 10.0, current)) == wanted
 
 
+def test_defaults_are_those_of_kubernetes_and_keda() -> None:
+    """Handbook 7.3: sync 15 s, tolerance 0.1; up at once by 100 % or 4, down after 300 s; KEDA polls each 30 s."""
+    hpa, keda = Hpa(target=1.0), Keda(target=1.0)
+    assert (hpa.sync_s, hpa.tolerance, hpa.up.stabilization_s, hpa.down.stabilization_s) == (15.0, 0.1, 0.0, 300.0)
+    assert {(each.kind, each.value, each.period_s) for each in hpa.up.policies} == {
+        ("percent", 100.0, 15.0),
+        ("pods", 4.0, 15.0),
+    }
+    assert {(each.kind, each.value, each.period_s) for each in hpa.down.policies} == {("percent", 100.0, 15.0)}
+    assert (keda.polling_s, keda.cooldown_s, keda.min_replicas, keda.max_replicas) == (30.0, 300.0, 0, 100)
+    assert (keda.hpa.min_replicas, keda.hpa.sync_s, keda.hpa.external) == (1, 15.0, True)
+
+
 def test_the_whole_sync_of_the_worked_example() -> None:
     assert HpaState(settings=Hpa(target=10.0)).sync(0.0, 4, per_replica(13.5, 4)) == 6
     assert HpaState(settings=Hpa(target=10.0)).sync(0.0, 4, per_replica(10.9, 4)) == 4
@@ -97,6 +110,21 @@ def test_replicas_that_start_count_as_idle_when_growing() -> None:
     assert desired_replicas(hpa, 8, per_replica(20.0, 4, unready=4)) == 8
     # At 40 each the 8 are still at twice the target.
     assert desired_replicas(hpa, 8, per_replica(40.0, 4, unready=4)) == 16
+
+
+def test_replicas_that_do_not_report_count_against_any_change() -> None:
+    """Handbook 7.3: nothing on the way up, at their target on the way down."""
+    hpa = Hpa(target=10.0, max_replicas=50)
+    # Two report 30 each: alone they ask for 6 of 4; with two at nothing the mean is 15.
+    assert desired_replicas(hpa, 4, Reading(total=60.0, ready=2, missing=2)) == 6
+    # Two report 20 each: with two at nothing the mean is on target.
+    assert desired_replicas(hpa, 4, Reading(total=40.0, ready=2, missing=2)) == 4
+    # Two report 2 each: alone they ask for 1; with two at 10 the mean is 6, so 3 of 4.
+    assert desired_replicas(hpa, 4, Reading(total=4.0, ready=2, missing=2)) == 3
+    # Nine in ten at target: within the tolerance.
+    assert desired_replicas(hpa, 10, Reading(total=5.0, ready=1, missing=9)) == 10
+    # Up, with one that starts and one that is lost: both at nothing.
+    assert desired_replicas(hpa, 4, Reading(total=60.0, ready=2, unready=1, missing=1)) == 6
 
 
 def test_an_external_metric_counts_every_replica() -> None:
