@@ -16,6 +16,8 @@ Figure = dict[str, Any]
 INK, MUTE, LINE, ACCENT, PANEL, BAD = "#16191c", "#566067", "#dfe2e3", "#0f5c6e", "#ffffff", "#a3261b"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00")
 REST = "#8a9298"
+HEAT = ("#d6ebf3", "#3f9dbf", "#05384a")
+"""From little to much."""
 TOKENS = {
     INK: "--ink",
     MUTE: "--mute",
@@ -24,6 +26,7 @@ TOKENS = {
     PANEL: "--panel",
     BAD: "--bad",
     REST: "--series-rest",
+    **{color: f"--heat-{n}" for n, color in enumerate(HEAT, start=1)},
     **{color: f"--series-{n}" for n, color in enumerate(SERIES, start=1)},
 }
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon")

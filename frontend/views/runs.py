@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from frontend import numbers
+from frontend.answers.capacity import csv_of_search, present_capacity
 from frontend.answers.simulation import compare, csv_rows, present_simulation
 from frontend.answers.sweep import present_sweep
 from frontend.config_link import pack_config
@@ -24,6 +25,8 @@ from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.tenancy import active_scope
 from planner.engine.errors import InvalidQuestion
 from planner.engine.field_spec import specs
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run
@@ -31,6 +34,9 @@ from planner.services.runs import cancel_run, create_run
 
 SWEEP = "plan_sweep"
 SIMULATION = "simulation"
+CAPACITY = "capacity_search"
+SIMULATED = (SIMULATION, CAPACITY)
+"""Kinds whose result is that of a simulated run."""
 STOP_POLLING = 286
 """htmx stops polling when an answer has this status."""
 
@@ -75,13 +81,17 @@ def cancel(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_safe
 def run_csv(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """The timeline of a finished simulation, one row a time bin, at full precision."""
+    """The timeline of a finished simulation, one row a time bin, at full precision; or all that a search tried."""
     run = _find(request, uuid)
-    if run.kind != SIMULATION or not isinstance(run.result, dict):
+    result = run.result
+    if run.kind not in SIMULATED or not isinstance(result, dict):
         raise Http404
+    rows, name = (
+        (csv_of_search, "search") if "tried" in request.GET and "search" in result else (csv_rows, "simulation")
+    )
     response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="takar-simulation-{run.uuid}.csv"'
-    csv.writer(response).writerows(csv_rows(run.result))
+    response["Content-Disposition"] = f'attachment; filename="takar-{name}-{run.uuid}.csv"'
+    csv.writer(response).writerows(rows(result))
     return response
 
 
@@ -111,6 +121,25 @@ def _in_words(given: dict[str, str]) -> str:
     return " · ".join(f"{_(spec.label)} {value} {_(spec.unit) if spec.unit else ''}".strip() for spec, value in shown)
 
 
+def _inputs(run: Run) -> tuple[tuple[str, str], ...]:
+    """What the run was started with, what is default left out."""
+    parts = (("traffic", TrafficQuestion, _("Traffic")), ("scenario", SimulationQuestion, _("Scenario")))
+    found = []
+    for part, input_type, title in parts:
+        known, given = specs(input_type), run.params.get(part)
+        given = given if isinstance(given, dict) else {}
+        shown = (
+            f"{_(known[name][0].label)} {default_text(value)} {_(known[name][0].unit or ' ')}".strip()
+            for name, value in given.items()
+            if name in known and name != "option" and value not in ("", None, known[name][1])
+        )
+        if text := " · ".join(shown):
+            found.append((title, text))
+    if run.params.get("trace"):
+        found.insert(0, (_("Traffic"), _("an uploaded trace")))
+    return tuple(found)
+
+
 def _find(request: HttpRequest, uuid: UUID) -> Run:
     run = find_run(uuid=uuid, user=request.user)
     if run is None:
@@ -121,7 +150,7 @@ def _find(request: HttpRequest, uuid: UUID) -> Run:
 def _context(run: Run) -> dict[str, Any]:
     given = _as_given(run.params.get("question"))
     result = run.result if run.status == RunStatus.SUCCEEDED and isinstance(run.result, dict) else None
-    titles = {SWEEP: _("Cost against load"), SIMULATION: _("Simulation")}
+    titles = {SWEEP: _("Cost against load"), SIMULATION: _("Simulation"), CAPACITY: _("Smallest fleet")}
     return {
         "nav": "",
         "run": run,
@@ -131,8 +160,10 @@ def _context(run: Run) -> dict[str, Any]:
         "elapsed": _elapsed(run),
         "remaining": _remaining(run),
         "sweep": present_sweep(result, given.get("slo_percentile", "p95")) if result and run.kind == SWEEP else None,
-        "simulation": present_simulation(result) if result and run.kind == SIMULATION else None,
-        "again": _simulation_link(run, given) if run.kind == SIMULATION else "",
+        "capacity": present_capacity(result) if result and run.kind == CAPACITY else None,
+        "simulation": present_simulation(result) if result and run.kind in SIMULATED else None,
+        "again": _simulation_link(run, given) if run.kind in SIMULATED else "",
+        "inputs": _inputs(run) if run.kind in SIMULATED else (),
         "error": (run.error or {}).get("detail", "") if isinstance(run.error, dict) else "",
         "can_cancel": not run.is_final and not run.cancel_requested,
         "back": _question_link(given),
@@ -149,10 +180,10 @@ def _beside(request: HttpRequest, run: Run) -> dict[str, Any]:
         other = find_run(uuid=UUID(request.GET.get("with", "")), user=request.user)
     except ValueError:
         other = None
-    if other is None or other.kind != SIMULATION or other.pk == run.pk:
+    if other is None or other.kind not in SIMULATED or other.pk == run.pk:
         return {"other": None}
     here, there = run.result, other.result
-    known = run.kind == SIMULATION and isinstance(here, dict) and isinstance(there, dict)
+    known = run.kind in SIMULATED and isinstance(here, dict) and isinstance(there, dict)
     return {"other": other, "compared": compare(here or {}, there or {}) if known else ()}
 
 

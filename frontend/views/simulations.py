@@ -18,14 +18,15 @@ from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.tenancy import active_scope
 from frontend.views.guard import needs_catalog
-from frontend.views.runs import SIMULATION, typed_question
+from frontend.views.runs import CAPACITY, SIMULATION, typed_question
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import read_fields, specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
+from planner.selectors.runs import find_run
 from planner.services.runs import create_run
-from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, store_trace
+from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, has_trace, store_trace
 
 SECONDS_PER_DAY = 86_400
 TRAFFIC = (
@@ -112,14 +113,30 @@ def _start(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> Any:
     if faults:
         raise InvalidQuestion(faults)
     upload = request.FILES.get("trace")
-    params |= {"scenario": scenario} | ({"trace": _keep(upload)} if upload else {"traffic": traffic})
+    again = "" if upload else _kept_trace(request)
+    source = {"trace": _keep(upload)} if upload else {"trace": again} if again else {"traffic": traffic}
+    params |= {"scenario": scenario} | source
+    kind = CAPACITY if request.POST.get("goal") == "smallest" else SIMULATION
     try:
         owner = request.user if request.user.is_authenticated else None
-        return create_run(kind=SIMULATION, params=params, owner=owner, scope=active_scope(request))
+        return create_run(kind=kind, params=params, owner=owner, scope=active_scope(request))
     except InvalidQuestion as invalid:
         if upload:
             delete_trace(params["trace"])
         raise InvalidQuestion([_on_page(fault) for fault in invalid.errors]) from invalid
+
+
+def _kept_trace(request: HttpRequest) -> str:
+    """The trace of the run that this one is to be compared with, where the form says to use it again."""
+    return _trace_before(request, request.POST.get("from", "")) if request.POST.get("again-trace") else ""
+
+
+def _trace_before(request: HttpRequest, before: str) -> str:
+    if not _uuid(before):
+        return ""
+    run = find_run(uuid=UUID(before), user=request.user)
+    trace = run.params.get("trace") if run is not None else None
+    return trace if isinstance(trace, str) and has_trace(trace) else ""
 
 
 def _keep(upload: Any) -> str:
@@ -157,14 +174,21 @@ def _form(
         ("changes", _("Scaling, failures, upgrades"), [fields[f"fleet-{name}"] for name in CHANGES], True),
     ]
     query = canonical_query(asked.given, InferenceQuestion)
+    before = _uuid((request.POST if request.method == "POST" else request.GET).get("from", ""))
     context = {
         "nav": "",
         "query": query,
         "option": typed.get("fleet-option", ""),
-        "before": _uuid((request.POST if request.method == "POST" else request.GET).get("from", "")),
+        "before": before,
+        "has_trace": bool(_trace_before(request, before)),
+        "has_limits": bool(asked.given.get("ttft_ms") or asked.given.get("tpot_ms")),
         "groups": groups,
         "trace_error": _line(faults["trace"]) if "trace" in faults else "",
-        "lines": [f"{error.field}: {_line(error)}" for error in errors if error.field not in (*shown, "trace")],
+        "lines": [
+            f"{error.field.removeprefix('question.')}: {_line(error)}"
+            for error in errors
+            if error.field not in (*shown, "trace")
+        ],
         "largest": f"{MAX_TRACE_BYTES // 2**20} MiB",
         "back": f"{reverse('plan-inference')}?{query}",
     }

@@ -117,7 +117,7 @@ def finished(client: Client) -> Run:
 def test_a_result_has_its_sentence_charts_and_incidents(client: Client, finished: Run) -> None:
     text = client.get(f"/runs/{finished.uuid}/").content.decode()
     assert "12 requests in 2 min: 90.0 % within the limits, p95 TTFT 120 ms" in text
-    assert text.count("data-figure=") == 8
+    assert text.count("data-figure=") == 11
     assert "At most 4 requests waited" in text
     assert "The KV cache is 50 % full at its fullest" in text
     assert "Replicas wanted: 3" in text
@@ -132,6 +132,107 @@ def test_a_run_started_from_another_is_shown_beside_it(client: Client, catalog: 
     Run.objects.filter(pk=later.pk).update(status=RunStatus.SUCCEEDED, result={**result(), "requests": 24})
     text = client.get(response["Location"]).content.decode()
     assert re.search(r"<th[^>]*>Requests</th><td>24</td><td>12</td>", text)
+
+
+def test_a_post_may_ask_for_the_smallest_fleet(client: Client, catalog: object) -> None:
+    question = "model=Llama+3.1+8B&requests_per_second=2&ttft_ms=900"
+    assert "the question has none yet" not in client.get(f"{FORM}?{question}").content.decode()
+    client.post(FORM, {"question": question, "goal": "smallest", "fleet-autoscaler": "hpa"})
+    run = Run.objects.get()
+    assert (run.kind, run.params["scenario"]) == ("capacity_search", {"autoscaler": "hpa"})
+
+
+def test_the_smallest_fleet_needs_a_limit(client: Client, catalog: object) -> None:
+    assert "the question has none yet" in client.get(f"{FORM}?model=Llama+3.1+8B").content.decode()
+    response = post(client, goal="smallest")
+    assert response.status_code == 400
+    assert "ttft_ms: A smallest fleet needs a limit to hold." in response.content.decode()
+
+
+def test_the_trace_of_the_run_before_is_used_again(client: Client, catalog: object) -> None:
+    post(client, trace=SimpleUploadedFile("day.csv", TRACE))
+    first = Run.objects.get()
+    Run.objects.filter(pk=first.pk).update(status=RunStatus.CANCELLED)
+    again = re.search(r'href="(/simulations/new/[^"]*)"', client.get(f"/runs/{first.uuid}/").content.decode())
+    assert again is not None
+    assert 'name="again-trace"' in client.get(again[1].replace("&amp;", "&")).content.decode()
+    post(client, **{"from": str(first.uuid), "again-trace": "1", "fleet-replicas": "2"})
+    second = Run.objects.exclude(pk=first.pk).get()
+    assert second.params["trace"] == first.params["trace"]
+    post(client, **{"from": str(first.uuid)})
+    assert "trace" not in Run.objects.exclude(pk__in=(first.pk, second.pk)).get().params
+
+
+def searched() -> dict[str, Any]:
+    base = {
+        "replicas": 2, "autoscaled": False, "scaling_target": None, "min_replicas": None, "max_replicas": None,
+        "met": True, "ttft_ms": 120.0, "tpot_ms": 20.0, "goodput_share": 0.97, "goodput_requests_s": 3.5, "dropped": 0,
+        "gpu_hours": 2.0, "cost_usd": "4.00",
+    }  # fmt: skip
+    scaled = {"autoscaled": True, "scaling_target": 12.5, "min_replicas": 1, "max_replicas": 4, "cost_usd": "3.00"}
+    one = {"replicas": 1, "met": False, "goodput_share": 0.4, "cost_usd": "2.00", "ttft_ms": None}
+    tried = [base | one, base | scaled, base]
+    limits = {"ttft": 500.0, "tpot": None}
+    return {"replicas": 2, "percentile": "p95", "limits_ms": limits, "chosen": 1, "tried": tried}
+
+
+@pytest.fixture
+def search(client: Client, finished: Run) -> Run:
+    Run.objects.filter(pk=finished.pk).update(kind="capacity_search", result={**result(), "search": searched()})
+    return Run.objects.get()
+
+
+def test_a_search_shows_attainment_against_cost_and_the_chosen_run(client: Client, search: Run) -> None:
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "The cheapest fleet that holds the limits: 1 to 4 replicas, target 12.5, $3.00 for the time" in text
+    assert "Without an autoscaler the fewest replicas that hold them are 2." in text
+    assert text.count("data-figure=") == 13
+    assert "12 requests in 2 min" in text
+    rows = re.findall(r"<tr( class=\"is-chosen\"[^>]*)?><td data-sort=\"[^\"]*\" class=\"text\">([^<]*)</td>", text)
+    assert [(bool(chosen), fleet) for chosen, fleet in rows] == [
+        (False, "1 replica"),
+        (True, "1 to 4 replicas, target 12.5"),
+        (False, "2 replicas"),
+    ]
+
+
+def test_a_search_that_found_nothing_says_what_came_closest(client: Client, search: Run) -> None:
+    nothing = searched() | {"replicas": None, "chosen": 0}
+    Run.objects.update(result={**result(), "search": nothing})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "No fleet tried holds the limits; the closest, 1 replica, keeps 40.0 % of requests within them" in text
+
+
+def test_all_that_was_tried_comes_as_csv(client: Client, search: Run) -> None:
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/runs/{search.uuid}.csv?tried").content.decode())))
+    assert [row["cost_usd"] for row in rows] == ["2.00", "3.00", "4.00"]
+    assert [row["scaling_target"] for row in rows] == ["", "12.5", ""]
+    assert "arrived" in client.get(f"/runs/{search.uuid}.csv").content.decode()
+
+
+def test_regions_have_a_row_each(client: Client, finished: Run) -> None:
+    latency = result()["ttft_ms"]
+    alone = {
+        "name": "Jakarta",
+        "replicas": 2,
+        "requests": 7,
+        "goodput_share": 0.9,
+        "ttft_ms": latency,
+        "tpot_ms": latency,
+    }
+    linked = dict.fromkeys(alone, None) | {"name": "Singapore"}
+    regions = [alone | {"cost_usd": "1.00"}, linked | {"cost_usd": "0.20"}]
+    Run.objects.update(result={**result(), "regions": regions})
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert re.search(
+        r">Jakarta</th><td>2</td><td>7</td><td>90.0 %</td><td>120 ms</td><td>120 ms</td><td>\$1.00</td>", text
+    )
+    assert re.search(r">Singapore</th><td>–</td>", text)
+
+
+def test_a_result_says_what_it_was_asked_with(client: Client, finished: Run) -> None:
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "<dt>Traffic</dt><dd>Duration 0.5 h</dd>" in text
 
 
 @pytest.mark.parametrize("other", ["x", "00000000-0000-0000-0000-000000000000", ""])

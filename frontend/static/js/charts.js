@@ -33,7 +33,17 @@
       });
     });
   };
-  const drawAll = () => document.querySelectorAll("[data-figure]").forEach(draw);
+  // One after another, with a breath between: the first can be read while the last are still to come.
+  let order = 0;
+  const drawEach = async (plots) => {
+    const own = ++order;
+    for (const plot of plots) {
+      if (own !== order) return;
+      draw(plot);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+  };
+  const drawAll = () => drawEach([...document.querySelectorAll("[data-figure]")]);
 
   const save = async (button) => {
     const plot = document.getElementById(button.dataset.png);
@@ -62,7 +72,7 @@
   document.addEventListener("DOMContentLoaded", drawAll);
   document.addEventListener("takar:theme", drawAll);
   document.addEventListener("htmx:afterSettle", (event) => {
-    if (event.target.querySelector?.("[data-figure]")) event.target.querySelectorAll("[data-figure]").forEach(draw);
+    if (event.target.querySelector?.("[data-figure]")) drawAll();
   });
   // Paper has a width of its own: charts are drawn to it, and back again afterwards.
   const PAPER = { "plot-tradeoff": 400 };

@@ -1,0 +1,176 @@
+"""The result of a search for the smallest fleet: its sentence, SLO attainment against cost, and all that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from frontend import figures, numbers, run_figures, words
+from frontend.answers.shown import Cell, Chart, Column
+from frontend.answers.simulation_words import as_number
+
+CSV_COLUMNS = (
+    *("replicas", "autoscaled", "scaling_target", "min_replicas", "max_replicas", "met", "cost_usd", "gpu_hours"),
+    *("goodput_share", "goodput_requests_s", "ttft_ms", "tpot_ms", "dropped"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityShown:
+    """Everything the page shows of a finished search, beside the run it chose."""
+
+    sentence: str
+    detail: str
+    charts: tuple[Chart, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    chosen: int
+    """Which row is the chosen run's."""
+
+
+def present_capacity(result: Mapping[str, Any]) -> CapacityShown | None:
+    """The search of a result; None where it has none."""
+    search = result.get("search")
+    if not search:
+        return None
+    at = words.choice(search["percentile"])
+    return CapacityShown(
+        sentence=_sentence(search),
+        detail=_detail(search, at),
+        charts=(_attainment(search), _goodput(search)),
+        columns=_columns(at),
+        rows=tuple(_row(point) for point in search["tried"]),
+        chosen=search["chosen"],
+    )
+
+
+def csv_of_search(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
+    """All that was tried, by cost."""
+    yield CSV_COLUMNS
+    for point in result["search"]["tried"]:
+        yield ["" if point[name] is None else point[name] for name in CSV_COLUMNS]
+
+
+def _sentence(search: Mapping[str, Any]) -> str:
+    chosen = search["tried"][search["chosen"]]
+    money = {"cost": numbers.money(as_number(chosen["cost_usd"])), "share": numbers.percent(chosen["goodput_share"], 1)}
+    if not chosen["met"]:
+        return _("No fleet tried holds the limits; the closest, %(fleet)s, keeps %(share)s of requests within them") % {
+            "fleet": _fleet(chosen),
+            **money,
+        }
+    return _(
+        "The cheapest fleet that holds the limits: %(fleet)s, %(cost)s for the time, %(share)s of requests within them"
+    ) % {
+        "fleet": _fleet(chosen),
+        **money,
+    }
+
+
+def _detail(search: Mapping[str, Any], at: str) -> str:
+    limits = [
+        f"{name.upper()} {at} {numbers.duration(limit)}"
+        for name, limit in search["limits_ms"].items()
+        if limit is not None
+    ]
+    kept = _("Limits: %(limits)s, every request answered.") % {"limits": ", ".join(limits)}
+    if search["replicas"] is None:
+        return kept
+    return " ".join(
+        [kept, _("Without an autoscaler the fewest replicas that hold them are %(n)s.") % {"n": search["replicas"]}]
+    )
+
+
+def _fleet(point: Mapping[str, Any]) -> str:
+    if point["autoscaled"]:
+        return _("%(low)s to %(high)s replicas, target %(target)s") % {
+            "low": numbers.fixed(point["min_replicas"]),
+            "high": numbers.fixed(point["max_replicas"]),
+            "target": numbers.rounded(point["scaling_target"]),
+        }
+    return ngettext("%(n)s replica", "%(n)s replicas", point["replicas"]) % {"n": numbers.fixed(point["replicas"])}
+
+
+def _attainment(search: Mapping[str, Any]) -> Chart:
+    return _against_cost(
+        search,
+        "capacity-attainment",
+        _("SLO attainment against cost"),
+        "goodput_share",
+        figures.Axis(title=_("Share of requests within the limits"), tick=numbers.percent),
+    )
+
+
+def _goodput(search: Mapping[str, Any]) -> Chart:
+    best = max((point["goodput_requests_s"] or 0.0 for point in search["tried"]), default=0.0)
+    return _against_cost(
+        search,
+        "capacity-goodput",
+        _("Goodput: at most %(n)s requests/s within the limits") % {"n": numbers.rounded(best)},
+        "goodput_requests_s",
+        figures.Axis(title=_("Goodput, requests/s"), tick=numbers.rounded),
+    )
+
+
+def _against_cost(search: Mapping[str, Any], name: str, title: str, key: str, y: figures.Axis) -> Chart:
+    tried = [
+        run_figures.Tried(
+            cost=as_number(point["cost_usd"]) or 0.0,
+            value=point[key] or 0.0,
+            label="" if point["autoscaled"] else numbers.fixed(point["replicas"]),
+            hover=_hover(point),
+            holds=point["met"],
+            is_chosen=place == search["chosen"],
+            group=_("With the autoscaler") if point["autoscaled"] else _("Fixed size"),
+        )
+        for place, point in enumerate(search["tried"])
+    ]
+    cost = figures.Axis(title=_("USD for the time"), tick=lambda value: "$" + numbers.compact_money(value))
+    note = _("Numbers: replicas. Filled: holds the limits. Ringed: chosen.")
+    return Chart(id=name, title=title, figure=run_figures.against_cost(tried, cost, y), note=note)
+
+
+def _hover(point: Mapping[str, Any]) -> str:
+    return "<br>".join(
+        (
+            _fleet(point),
+            numbers.money(as_number(point["cost_usd"])),
+            _("%(share)s within the limits") % {"share": numbers.percent(point["goodput_share"], 1)},
+            f"TTFT {numbers.duration(point['ttft_ms'])}, TPOT {numbers.duration(point['tpot_ms'])}",
+        )
+    )
+
+
+def _columns(at: str) -> tuple[Column, ...]:
+    return (
+        Column(key="fleet", label=_("Fleet"), is_text=True),
+        Column(key="cost", label=_("Cost")),
+        Column(key="within", label=_("Within the limits")),
+        Column(key="goodput", label=_("Goodput/s")),
+        Column(key="ttft", label=f"TTFT {at}"),
+        Column(key="tpot", label=f"TPOT {at}"),
+        Column(key="hours", label=_("GPU hours")),
+        Column(key="holds", label=_("Holds"), is_text=True),
+    )
+
+
+def _row(point: Mapping[str, Any]) -> tuple[Cell, ...]:
+    cost = as_number(point["cost_usd"])
+    return (
+        Cell(text=_fleet(point), sort=f"{point['autoscaled']:d}-{point['replicas']:08d}-{point['scaling_target']}"),
+        _cell(cost, numbers.money(cost)),
+        _cell(point["goodput_share"], numbers.percent(point["goodput_share"], 1)),
+        _cell(point["goodput_requests_s"], numbers.rounded(point["goodput_requests_s"])),
+        _cell(point["ttft_ms"], numbers.duration(point["ttft_ms"])),
+        _cell(point["tpot_ms"], numbers.duration(point["tpot_ms"])),
+        _cell(point["gpu_hours"], numbers.rounded(point["gpu_hours"])),
+        Cell(text=_("yes") if point["met"] else _("no"), sort=str(point["met"])),
+    )
+
+
+def _cell(value: float | None, text: str) -> Cell:
+    return Cell(text=text, sort="" if value is None else str(value))

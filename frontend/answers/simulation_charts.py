@@ -1,0 +1,224 @@
+"""Charts of a simulated run: latencies, replicas, queues, caches and cost over simulated time, and distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from frontend import figures, numbers, run_figures
+from frontend.answers.shown import Chart, Part
+from frontend.answers.simulation_words import KINDS, PERCENTILES, as_number, incident_cells
+
+MOST_BREAKS = 40
+
+
+def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
+    timeline, span = result["timeline"], result["duration_s"]
+    requests, queue = timeline["requests"], timeline["queue"]
+    for name, title in (("ttft", _("Wait for the first token")), ("tpot", _("Time per output token"))):
+        yield _latency(result, name, title)
+    yield _replicas(timeline, span)
+    rates = {_("Arriving"): _rates(requests, "arrived", span), _("Completed"): _rates(requests, "completed", span)}
+    if any(requests["dropped"]):
+        rates[_("Dropped")] = _rates(requests, "dropped", span)
+    yield _linear("run-load", _demand_finding(rates), requests["bin_s"], span, rates, _("Requests/s"))
+    if result["incidents"]["first"]:
+        yield _events(result, span)
+    waiting = {_("Waiting, most"): queue["waiting_max"], _("Running"): queue["running"]}
+    longest = max((value or 0 for value in queue["waiting_max"]), default=0)
+    yield _linear(
+        "run-queue",
+        _("At most %(n)s requests waited") % {"n": numbers.fixed(longest)},
+        queue["bin_s"],
+        span,
+        waiting,
+        _("Requests"),
+    )
+    yield from _heat(timeline, span)
+    yield _kv(timeline, span)
+    yield _cost(result, timeline["replicas"], span)
+    yield from _distribution(result)
+
+
+def _latency(result: Mapping[str, Any], name: str, title: str) -> Chart:
+    requests, limit = result["timeline"]["requests"], result["goodput"].get(f"{name}_limit_ms")
+    lines = {at: requests[f"{name}_ms"][at] for at in PERCENTILES if at in requests[f"{name}_ms"]}
+    axis = figures.Axis(
+        title=_("%(name)s, log scale") % {"name": name.upper()},
+        tick=numbers.duration,
+        limit=limit,
+        limit_label=_("limit %(limit)s") % {"limit": numbers.duration(limit)},
+    )
+    worst = max((value for value in lines.get("p95", ()) if value is not None), default=None)
+    breaks = _breaks(result)
+    figure = run_figures.over_time(requests["bin_s"], result["duration_s"], lines, axis, is_log=True, breaks_s=breaks)
+    return Chart(
+        id=f"run-{name}",
+        title=_("%(what)s: p95 at worst %(worst)s") % {"what": title, "worst": numbers.duration(worst)},
+        figure=figure,
+        note=_("Dotted: a node failed or was taken away.") if breaks else "",
+    )
+
+
+def _breaks(result: Mapping[str, Any]) -> list[float]:
+    """When nodes went, where they are few enough to be told apart."""
+    found = [each["at_s"] for each in result["incidents"]["first"] if each["kind"] in ("failed", "interrupted")]
+    return found if len(found) <= MOST_BREAKS else []
+
+
+def _replicas(timeline: Mapping[str, Any], span: float) -> Chart:
+    """What serves against what is asked: an autoscaler that lags shows as a gap."""
+    requests, replicas = timeline["requests"], timeline["replicas"]
+    demand = run_figures.Beside(
+        name=_("Demand"),
+        values=_rates(requests, "arrived", span),
+        bin_s=requests["bin_s"],
+        axis=figures.Axis(title=_("Requests/s"), tick=numbers.rounded),
+    )
+    counts = {_("Ready"): replicas["ready"], _("Billed"): replicas["billed"]}
+    axis = figures.Axis(title=_("Replicas"), tick=numbers.rounded)
+    figure = run_figures.over_time(replicas["bin_s"], span, counts, axis, is_log=False, beside=demand)
+    return Chart(id="run-replicas", title=_replica_finding(replicas), figure=figure)
+
+
+def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
+    """KV caches and queues by replica: one that is fuller than the others shows as a stripe."""
+    heat = timeline["heat"]
+    rows = figures.Axis(title=_("Replica"), tick=numbers.rounded)
+    parts = (
+        ("kv", _("KV caches by replica"), figures.Axis(title=_("KV blocks in use"), tick=numbers.percent)),
+        ("waiting", _("Queues by replica"), figures.Axis(title=_("Requests waiting"), tick=numbers.rounded)),
+    )
+    for name, what, value in parts:
+        highest = max((each or 0.0 for row in heat[name] for each in row), default=0.0)
+        title = _("%(what)s: at most %(most)s") % {"what": what, "most": value.tick(highest)}
+        yield Chart(
+            id=f"run-heat-{name}",
+            title=title,
+            figure=run_figures.heat_map(heat["bin_s"], span, heat[name], rows),
+            parts=_scale(highest, value),
+        )
+
+
+def _scale(highest: float, value: figures.Axis) -> tuple[Part, ...]:
+    """What the colours of a heat map mean."""
+    return tuple(
+        Part(
+            key=swatch,
+            label=value.title if share == 0 else "",
+            value=value.tick(share * highest),
+            share="",
+            swatch=swatch,
+        )
+        for share, swatch in ((0.0, "heat-0"), (0.5, "heat-2"), (1.0, "heat-3"))
+    )
+
+
+def _events(result: Mapping[str, Any], span: float) -> Chart:
+    """What broke and when, what was scaled, what came up."""
+    incidents = result["incidents"]
+    happened = [
+        run_figures.Event(
+            at_s=each["at_s"],
+            kind=str(KINDS.get(each["kind"], each["kind"])),
+            words=_words_of(each),
+            weight=each["lost_requests"],
+        )
+        for each in incidents["first"]
+    ]
+    kinds = [str(name) for name in KINDS.values() if any(event.kind == str(name) for event in happened)]
+    counts = incidents.get("counts", {})
+    broken = sum(counts.get(kind, 0) for kind in ("failed", "interrupted"))
+    title = (
+        _("Nodes were lost %(n)s times, %(lost)s requests sent again")
+        % {"n": numbers.fixed(broken), "lost": numbers.fixed(incidents.get("lost_requests"))}
+        if broken
+        else _("What happened to the fleet, and when")
+    )
+    return Chart(id="run-events", title=title, figure=run_figures.events(span, happened, kinds))
+
+
+def _words_of(incident: Mapping[str, Any]) -> str:
+    """One incident as a line."""
+    at, what, replica, lost = incident_cells(incident)
+    line = f"{at} · {what}"
+    if incident["replica"] is not None:
+        line += " · " + _("replica %(n)s") % {"n": replica}
+    if incident["lost_requests"]:
+        line += " · " + _("%(n)s requests lost") % {"n": lost}
+    return line
+
+
+def _rates(requests: Mapping[str, Any], name: str, span: float) -> list[float | None]:
+    """Counts a second; the last bin is as long as the run was in it, where it was for a tenth of it."""
+    bin_s = requests["bin_s"]
+    rates: list[float | None] = [count / bin_s for count in requests[name]]
+    if rates:
+        last_s = span - (len(rates) - 1) * bin_s
+        rates[-1] = requests[name][-1] / min(last_s, bin_s) if last_s > 0.1 * bin_s else None
+    return rates
+
+
+def _linear(
+    name: str, title: str, bin_s: float, span: float, lines: Mapping[str, Sequence[float | None]], unit: str
+) -> Chart:
+    axis = figures.Axis(title=unit, tick=numbers.rounded)
+    return Chart(id=name, title=title, figure=run_figures.over_time(bin_s, span, lines, axis, is_log=False))
+
+
+def _demand_finding(rates: Mapping[str, Sequence[float | None]]) -> str:
+    arriving = [value or 0.0 for value in next(iter(rates.values()))]
+    return _("Demand peaks at %(peak)s requests/s, %(mean)s on average") % {
+        "peak": numbers.rounded(max(arriving, default=0.0)),
+        "mean": numbers.rounded(sum(arriving) / len(arriving) if arriving else 0.0),
+    }
+
+
+def _replica_finding(replicas: Mapping[str, Any]) -> str:
+    ready = [value for value in replicas["ready"] if value is not None]
+    # Means of each bin: a replica that was there for part of one counts.
+    low, high = min(replicas["ready_min"] or ready, default=0), math.ceil(max(ready, default=0))
+    if low == high:
+        return _("%(n)s replicas ready throughout") % {"n": numbers.rounded(high)}
+    return _("%(low)s to %(high)s replicas ready") % {"low": numbers.rounded(low), "high": numbers.rounded(high)}
+
+
+def _kv(timeline: Mapping[str, Any], span: float) -> Chart:
+    """How full the caches are: on average, and the fullest replica's at each time."""
+    kv, heat = timeline["kv"], timeline["heat"]
+    fullest = max((max(row, default=0.0) for row in heat["kv"]), default=0.0)
+    bins = max(1, round(heat["bin_s"] / kv["bin_s"]))
+    worst = [max(row, default=None) for row in heat["kv"] for _repeated in range(bins)]
+    lines = {_("Mean"): kv["used"], _("Fullest replica"): worst[: len(kv["used"])]}
+    title = _("The KV cache is %(share)s full at its fullest") % {"share": numbers.percent(fullest)}
+    return _linear("run-kv", title, kv["bin_s"], span, lines, _("Share of KV blocks in use"))
+
+
+def _cost(result: Mapping[str, Any], replicas: Mapping[str, Any], span: float) -> Chart:
+    """The bill as it grows: shared over time by the replicas billed."""
+    billed = [value or 0.0 for value in replicas["billed"]]
+    whole, total = sum(billed) or 1.0, as_number(result["cost_usd"]) or 0.0
+    grown: list[float | None] = [total * part / whole for part in accumulate(billed)]
+    title = _("The bill grows to %(cost)s") % {"cost": numbers.money(total)}
+    return _linear("run-cost", title, replicas["bin_s"], span, {_("Cost so far"): grown}, "USD")
+
+
+def _distribution(result: Mapping[str, Any]) -> Iterator[Chart]:
+    found = result.get("ecdf")
+    if not found:
+        return
+    lines = {name.upper(): (found[f"{name}_ms"], found["shares"]) for name in ("ttft", "tpot")}
+    yield Chart(
+        id="run-ecdf",
+        title=_("Half the requests wait less than %(ttft)s for the first token")
+        % {"ttft": numbers.duration(result["ttft_ms"]["p50"])},
+        figure=run_figures.distribution(
+            lines,
+            figures.Axis(title=_("Time, log scale"), tick=numbers.duration),
+            figures.Axis(title=_("Share of requests"), tick=numbers.percent),
+        ),
+    )

@@ -1,0 +1,50 @@
+"""Words that the pages of simulated runs share: times, money, what happened to a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from frontend import numbers
+
+PERCENTILES = ("p50", "p95", "p99")
+INCIDENTS: dict[str, str | Promise] = {
+    "scaled": gettext_lazy("Replicas wanted: %(n)s"),
+    "failed": gettext_lazy("A node failed"),
+    "noticed": gettext_lazy("Notice of a spot interruption"),
+    "interrupted": gettext_lazy("Spot node taken away"),
+    "repaired": gettext_lazy("Node repaired"),
+    "ready": gettext_lazy("Replica ready"),
+    "upgraded": gettext_lazy("Replica upgraded"),
+}
+KINDS: dict[str, str | Promise] = {
+    "failed": gettext_lazy("Node failed"),
+    "noticed": gettext_lazy("Spot notice"),
+    "interrupted": gettext_lazy("Spot taken"),
+    "repaired": gettext_lazy("Repaired"),
+    "upgraded": gettext_lazy("Upgraded"),
+    "scaled": gettext_lazy("Scaled"),
+    "ready": gettext_lazy("Ready"),
+}
+"""The rows of the picture of what happened."""
+
+
+def incident_cells(incident: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    what = str(INCIDENTS.get(incident["kind"], incident["kind"])) % {"n": numbers.fixed(incident["replicas"])}
+    replica = numbers.fixed(incident["replica"])
+    return hours(incident["at_s"]), what, replica, numbers.fixed(incident["lost_requests"])
+
+
+def hours(seconds: float) -> str:
+    if seconds < 7200:
+        return numbers.duration(seconds * 1000)
+    return _("%(n)s h") % {"n": numbers.rounded(seconds / 3600)}
+
+
+def as_number(value: Any) -> float | None:
+    """Money travels as text."""
+    return None if value is None else float(value)
