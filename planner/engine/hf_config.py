@@ -12,6 +12,8 @@ from typing import Any
 
 from planner.engine.errors import UnsupportedModel
 from planner.engine.hf_attention import attention_groups
+from planner.engine.hf_blocks import KEY as BLOCKS
+from planner.engine.hf_blocks import block_groups
 from planner.engine.hf_families import DEFAULT_FAMILY, FAMILIES, NOT_DECODERS, PARALLEL_NORM_TYPES, PLAIN_TYPES, Family
 from planner.engine.hf_ffn import ffn_groups
 from planner.engine.hf_quantization import native_format
@@ -41,6 +43,10 @@ def parse_hf_config(config: Mapping[str, Any]) -> ModelArch:
         maximum=MAX_CONTEXT,
     )  # fmt: skip
     weight_format, modules = native_format(reader)
+    if reader.has(BLOCKS):
+        attention, ffn = block_groups(reader, hidden, layers)
+    else:
+        attention, ffn = attention_groups(reader, family, hidden, layers), ffn_groups(reader, family, hidden, layers)
     positions = (context + family.position_offset) * hidden if family.learned_positions else 0
     arch = ModelArch(
         name=_name(reader),
@@ -48,8 +54,8 @@ def parse_hf_config(config: Mapping[str, Any]) -> ModelArch:
         layers=layers,
         vocab=vocab,
         tied_embeddings=reader.flag("tie_word_embeddings", default=family.tied),
-        attention=attention_groups(reader, family, hidden, layers),
-        ffn=ffn_groups(reader, family, hidden, layers),
+        attention=attention,
+        ffn=ffn,
         norms_per_layer=family.norms,
         norm_bias=family.norm_bias,
         position_params=positions,
@@ -74,8 +80,6 @@ def _family(reader: ConfigReader) -> Family:
             field="model_type",
             value=unsized,
         )
-    if reader.has("block_configs"):
-        raise UnsupportedModel("block_configs: blocks of differing sizes are not supported.", field="block_configs")
     known = next((name for name in types if name in FAMILIES), "")
     family = FAMILIES.get(known, DEFAULT_FAMILY)
     if known in PARALLEL_NORM_TYPES and not reader.flag("new_decoder_architecture"):

@@ -122,7 +122,7 @@ PLAIN_TYPES: Final = frozenset(
         "internlm3", "baichuan", "aquila", "xverse", "yi", "Yi", "phi3", "deepseek", "deepseek_v2", "deepseek_vl_v2",
         "kimi_vl", "kimi_k3", "minicpm", "minicpm3", "granite", "granitemoe", "olmo", "exaone", "llama4",
         "llama4_text", "smollm3", "ernie4_5", "dbrx", "jamba", "bamba", "dots1", "glm", "minimax", "minimax_text_01",
-        "qwen3_vl", "qwen3_vl_moe",
+        "qwen3_vl", "qwen3_vl_moe", "nemotron-nas", "deci",
     }
 )  # fmt: skip
 """Model types of the common structure, or whose config states what differs: read without an assumption."""

@@ -18,11 +18,13 @@ from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.json_input import check_json_types
 from planner.services.plan_json import plain
-from planner.services.planning import plan_inference, resolve_model
+from planner.services.planning import plan_inference, resolve_draft, resolve_model
 from planner.services.run_kind import ReportProgress, RunKind
 
-TRAFFIC_FIELDS = ("requests_per_second", "users", "concurrency")
+TRAFFIC_FIELDS = ("requests_per_second", "users", "concurrency", "offline_requests")
 """A question states one of these; the sweep multiplies it."""
+COUNTED = ("concurrency", "offline_requests")
+"""Those of them that are whole numbers."""
 MOST_POINTS = 50
 LOWEST_FACTOR, HIGHEST_FACTOR = 1e-3, 1e3
 STAGES = (
@@ -120,7 +122,9 @@ def _question_faults(question: object) -> list[FieldError]:
         return [FieldError(field="question", value=question, message="Not a JSON object.", allowed=allowed)]
     try:
         check_json_types(InferenceQuestion, question)
-        resolve_model(parse_question(InferenceQuestion, question))
+        asked = parse_question(InferenceQuestion, question)
+        resolve_model(asked)
+        resolve_draft(asked)
     except InvalidQuestion as error:
         return [
             FieldError(
@@ -137,7 +141,7 @@ def _question_faults(question: object) -> list[FieldError]:
 
 def _scaled(field: str, asked: float, factor: float) -> float | int:
     load = asked * factor
-    return max(1, round(load)) if field == "concurrency" else load
+    return max(1, round(load)) if field in COUNTED else load
 
 
 def _is_number(value: object) -> bool:

@@ -137,3 +137,18 @@ def test_few_clients_are_planned_once_each() -> None:
     question = {"model": QUESTION["model"], "concurrency": 2}
     result = run_sweep({"question": question, "lowest": 0.1, "highest": 2, "points": 8}, lambda *_: None)
     assert [point["load_factor"] for point in result["points"]] == [0.5, 1.0, 1.5, 2.0]
+
+
+def test_an_offline_job_grows_by_its_requests() -> None:
+    question = {name: value for name, value in QUESTION.items() if name not in ("requests_per_second", "ttft_ms")}
+    question |= {"offline_requests": 100_000, "offline_hours": 10}
+    found = run_sweep({"question": question, "lowest": 0.5, "highest": 2, "points": 3}, lambda _share, _text: None)
+    assert found["traffic_field"] == "offline_requests"
+    assert [point["peak_requests_s"] for point in found["points"]] == pytest.approx(
+        [factor * 100_000 / 36_000 for factor in (0.5, 1, 2)]
+    )
+
+
+def test_a_draft_model_that_is_unknown_is_named() -> None:
+    question = QUESTION | {"speculation": "draft_model", "draft_model": "no-such-model"}
+    assert _faults({"question": question}) == {"question.draft_model": "Not in the catalog."}
