@@ -1,4 +1,4 @@
-"""The catalog's tables as shown: accelerators, instance types, offers, models."""
+"""The catalog's tables as shown: accelerators, instance types, offers, models, serving engines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from catalog.engine_profiles import EngineProfile, engine_profiles
 from catalog.models import ModelArchitecture
 from catalog.selectors import catalog_snapshot, is_stale, list_accelerators, search_models
 from frontend import numbers, words
@@ -55,6 +56,8 @@ def listing(section: str, chosen: Mapping[str, str], today: date) -> Listing:
             return _offers(chosen, today)
         case "models":
             return _models(chosen)
+        case "engines":
+            return _engines(chosen)
         case _:
             return _accelerators(chosen)
 
@@ -235,5 +238,48 @@ def _model_line(row: ModelArchitecture) -> Line:
             _words_cell(words.choice(arch.native_format)),
             _words_cell(row.release),
             _words_cell(row.license),
+        ),
+    )
+
+
+SHARE_CONSTANTS = ("weight_bandwidth", "kv_bandwidth", "gemm_compute", "attention_compute")
+
+
+def _engines(chosen: Mapping[str, str]) -> Listing:
+    columns = (
+        Column(key="name", label=_("Engine"), is_text=True),
+        Column(key="cases", label=_("Measured cases"), help=_("That its constants were fitted on")),
+        Column(key="weights", label=_("Weights, %"), help=_("Share of memory bandwidth reached")),
+        Column(key="kv", label=_("KV cache, %"), help=_("Share of memory bandwidth reached")),
+        Column(key="gemm", label=_("Matrices, %"), help=_("Share of peak FLOP/s reached")),
+        Column(key="attention", label=_("Attention, %"), help=_("Share of peak FLOP/s reached")),
+        Column(key="layer", label=_("A layer, µs"), help=_("Launches and small kernels")),
+        Column(key="step", label=_("A step, ms"), help=_("Scheduler, sampling and host")),
+        Column(key="request", label=_("A request, ms"), help=_("Before its first token")),
+        Column(key="memory", label=_("Memory fitted on")),
+    )
+    items = [
+        item for item in engine_profiles() if _matches(chosen["q"], item.engine, item.era, words.choice(item.engine))
+    ]
+    return Listing(columns=columns, items=items, line=_engine_line)
+
+
+def _engine_line(item: EngineProfile) -> Line:
+    constants = item.constants
+    sources = " · ".join(item.sources) or _("no measured case")
+    return Line(
+        title=words.choice(item.engine),
+        subtitle=_("%(era)s, constants of %(engine)s")
+        % {"era": item.era or _("no date stated"), "engine": words.choice(item.taken_from)},
+        link="",
+        cells=(
+            Cell(text=numbers.fixed(item.cases), sort=str(item.cases), note=sources, badge="fresh"),
+            *(_cell(100 * constants[name]) for name in SHARE_CONSTANTS),
+            _cell(constants["layer_s"] * 1e6),
+            _cell(constants["step_s"] * 1e3),
+            _cell(constants["request_s"] * 1e3),
+            Cell(text=_("source"), sort=item.memory, note=item.memory, badge="fresh")
+            if item.memory
+            else _words_cell(""),
         ),
     )

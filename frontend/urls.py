@@ -15,7 +15,7 @@ class QuestionConverter(StringConverter):
 class CatalogSectionConverter(StringConverter):
     """A section of the catalog."""
 
-    regex = "accelerators|instances|offers|models"
+    regex = "accelerators|instances|offers|models|engines"
 
 
 class AccuracySectionConverter(StringConverter):

@@ -28,12 +28,14 @@ SECTIONS = {
     "instances": gettext_lazy("Instance types"),
     "offers": gettext_lazy("Offers"),
     "models": gettext_lazy("Models"),
+    "engines": gettext_lazy("Engines"),
 }
 FILTERS = {
     "accelerators": (),
     "instances": ("accelerator", "provider"),
     "offers": ("accelerator", "provider", "country", "purchase_option"),
     "models": (),
+    "engines": (),
 }
 ALL_FILTERS = ("accelerator", "provider", "country", "purchase_option", "q")
 

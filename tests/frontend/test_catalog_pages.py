@@ -7,6 +7,7 @@ import re
 import pytest
 from django.test import Client
 
+from catalog.engine_profiles import engine_profiles
 from catalog.models import CatalogVersion
 from catalog.selectors import catalog_snapshot
 
@@ -28,6 +29,14 @@ def test_every_section_has_rows_with_a_heading(client: Client, section: str) -> 
     text = page(client, f"/catalog/{section}/")
     assert len(rows(text)) > 50
     assert f'<a href="/catalog/{section}/" aria-current="page">' in text
+
+
+def test_engines_are_listed_by_half_year_with_what_they_were_fitted_on(client: Client) -> None:
+    text = page(client, "/catalog/engines/")
+    assert len(rows(text)) == len(engine_profiles())
+    assert "Triton with TensorRT-LLM" in text
+    assert "constants of NVIDIA NIM" in text
+    assert "start-up logs of version" in text
 
 
 def test_offers_are_filtered_and_cheapest_first(client: Client) -> None:
