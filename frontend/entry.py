@@ -10,6 +10,7 @@ from typing import Any
 from django.http import QueryDict
 
 from frontend.forms import FormField, allowed_text, error_text, form_field
+from frontend.typed_numbers import clear_number
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import specs
 
@@ -65,14 +66,14 @@ def build_entry(
 def as_text(value: Any) -> str:
     """A value as a form holds it.
 
-    >>> as_text(Decimal("12.5000")), as_text(("a", "b")), as_text(None)
-    ('12.5', 'a,b', '')
+    >>> as_text(Decimal("12.5000")), as_text(Decimal("16.253")), as_text(("a", "b")), as_text(None)
+    ('12.5', '16.2530', 'a,b', '')
     """
     match value:
         case None:
             return ""
         case Decimal():
-            return f"{value.normalize():f}"
+            return clear_number(f"{value.normalize():f}")
         case list() | tuple():
             return ",".join(str(item) for item in value)
         case _:

@@ -7,7 +7,6 @@ how the traffic is stated, a use case to fill in, the option looked at. A pasted
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import QueryDict
-from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from frontend.config_link import ConfigRefused, pack_config, unpack_config
+from frontend.typed_numbers import NUMBER_KINDS, ambiguity, clear_number, plain_number
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import FieldSpec, specs
 
@@ -29,9 +28,6 @@ TRAFFIC_WAYS: dict[str, tuple[str, ...]] = {
     "clients": ("concurrency",),
     "offline": ("offline_requests", "offline_hours"),
 }
-DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
-GROUPED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
-"""``1.000``: a thousand to some readers, one to others."""
 PAGE_NAMES = ("traffic_by", "preset", "fill", "option")
 
 
@@ -64,7 +60,7 @@ def read_query(query: QueryDict, question_type: type) -> Asked:
         elif name in PAGE_NAMES:
             page[name] = values[0]
         elif (text := ",".join(value for value in values if value)).strip():
-            given[name] = _decimal_point(text, spec)
+            given[name] = plain_number(text) if _is_number(spec) else text
     _drop_other_traffic(given, page.get("traffic_by", ""))
     raw: dict[str, Any] = dict(given)
     if "config" in raw:
@@ -80,8 +76,8 @@ def read_query(query: QueryDict, question_type: type) -> Asked:
 def canonical_query(given: Mapping[str, str], question_type: type, **page: str) -> str:
     """The shortest query string with the same meaning: fields in their order, defaults left out."""
     kept = [
-        (name, given[name])
-        for name, (_spec, default) in specs(question_type).items()
+        (name, clear_number(given[name]) if _is_number(spec) else given[name])
+        for name, (spec, default) in specs(question_type).items()
         if name in given and given[name] != default_text(default)
     ]
     kept += [(name, value) for name, value in page.items() if value]
@@ -119,15 +115,8 @@ def _drop_other_traffic(given: dict[str, str], way: str) -> None:
                     given.pop(name, None)
 
 
-def _decimal_point(text: str, spec: FieldSpec | None) -> str:
-    """A number typed with a decimal comma, as the page's language may write it, with a point."""
-    number = spec is not None and spec.kind in ("number", "integer")
-    return text.strip().replace(",", ".") if number and DECIMAL_COMMA.fullmatch(text.strip()) else text
-
-
-def _is_ambiguous(text: str) -> bool:
-    """Whether the page's language would read a thousand where the field reads one."""
-    return (get_language() or "").startswith("id") and GROUPED.fullmatch(text.strip()) is not None
+def _is_number(spec: FieldSpec | None) -> bool:
+    return spec is not None and spec.kind in NUMBER_KINDS
 
 
 def _is_control(char: str) -> bool:
@@ -139,14 +128,8 @@ def _fault_in(name: str, values: list[str], spec: FieldSpec | None) -> FieldErro
         return FieldError(
             field=name, value=values[0], message=_("Control characters are not allowed."), allowed=_("plain text")
         )
-    if spec is not None and spec.kind in ("number", "integer") and _is_ambiguous(values[0]):
-        return FieldError(
-            field=name,
-            value=values[0],
-            message=_("A point separates decimals here, so this may be read two ways."),
-            allowed=_("%(whole)s, or %(decimal)s") % {"whole": values[0].replace(".", ""), "decimal": float(values[0])},
-            code="ambiguous",
-        )
+    if _is_number(spec) and (unclear := ambiguity(name, values[0])) is not None:
+        return unclear
     many = spec is not None and spec.kind == "choices"
     if len([value for value in values if value]) > 1 and not many:
         return FieldError(

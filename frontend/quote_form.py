@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from frontend import words
 from frontend.forms import allowed_text, error_text
+from frontend.typed_numbers import ambiguity, clear_number, plain_number
 from planner.engine.errors import FieldError
 from planner.engine.quote_math import PRICED_CATEGORIES, SHARE_CATEGORIES
 
@@ -24,6 +25,7 @@ PLAIN = ("title", "language", "currency", "months", "valid_days", "payment_days"
 TEXTS = ("assumptions", "exclusions", "terms")
 LISTS = {"items": ITEM, "shares": SHARE, "fx": RATE}
 WHOLE = frozenset({"months", "valid_days", "payment_days", "base_numerator", "base_denominator"})
+DECIMALS = frozenset({"quantity", "unit_price", "percent", "rate"})
 UNKNOWN_WHEN_EMPTY = frozenset({"quantity", "unit_price", "payment_days", "rate"})
 LEFT_OUT_WHEN_EMPTY = frozenset({"base_numerator", "base_denominator"})
 UNITS = ("node_hour", "gpu_hour", "node_month", "gpu_month", "gib_month", "gb", "hour", "day", "month", "piece")
@@ -93,6 +95,14 @@ def posted_terms(post: Mapping[str, str]) -> dict[str, Any]:
     return terms
 
 
+def unclear_numbers(terms: Mapping[str, Any]) -> list[FieldError]:
+    """The faults of posted numbers that could be read two ways."""
+    groups = [(section, terms.get(section) or {}) for section in ("tax", "withholding")]
+    groups += [(f"{section}.{place}", row) for section in LISTS for place, row in enumerate(terms.get(section) or ())]
+    found = (ambiguity(f"{path}.{name}", str(row[name])) for path, row in groups for name in DECIMALS if name in row)
+    return [fault for fault in found if fault is not None]
+
+
 def build_quote_form(terms: Mapping[str, Any], errors: Sequence[FieldError], countries: Sequence[str]) -> QuoteForm:
     """The form of ``terms`` as stored or as posted."""
     faults = {error.field: f"{error_text(error)} {allowed_text(error)}".strip() for error in reversed(errors)}
@@ -143,7 +153,7 @@ def _value(name: str, text: str) -> Any:
         return None
     if name in WHOLE and re.fullmatch(r"\d{1,6}", text, re.ASCII):
         return int(text)
-    return text
+    return plain_number(text) if name in DECIMALS and not ambiguity(name, text) else text
 
 
 def _row(given: Mapping[str, str]) -> dict[str, Any]:
@@ -155,6 +165,8 @@ def _row(given: Mapping[str, str]) -> dict[str, Any]:
 
 def _box(key: str, name: str, value: Any, error: str, prefix: str, countries: Sequence[str]) -> Box:
     text = _shown(value)
+    if name in DECIMALS and not error:
+        text = clear_number(text)
     return Box(
         name=key,
         label=_label(name, prefix),

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.entry import Entry, build_entry, posted
 from frontend.price_book_kinds import KINDS, EntryKind, given_of, listed_for
+from frontend.typed_numbers import read_form
 from frontend.views.guard import needs_catalog, organization_page
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import PriceBook
 from planner.models.pricebook import PriceBookRow
 from planner.selectors.scope import Scope
-from planner.services.json_input import read_form
 from planner.services.price_books import add_entry, change_entry, remove_entry
 
 CHANGE = "planner.change_price_book"

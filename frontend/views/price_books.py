@@ -17,13 +17,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from frontend.entry import Entry, build_entry, posted
 from frontend.forms import allowed_text, error_text
 from frontend.price_book_kinds import KINDS, term_text
+from frontend.typed_numbers import read_form
 from frontend.views.guard import needs_catalog, organization_page
 from planner.engine.errors import InvalidQuestion
 from planner.models import ExchangeRate, PriceBook, PriceBookFile
 from planner.selectors.price_books import price_book_values
 from planner.selectors.scope import Scope
 from planner.services import price_books as services
-from planner.services.json_input import read_form
 from planner.services.price_book_files import MOST_BYTES, TYPES, attach_file, download_file, remove_file
 from planner.services.price_book_inputs import ExchangeRateInput, PriceBookInput
 

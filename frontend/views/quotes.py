@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from catalog.models import TaxRule
 from frontend import words
 from frontend.forms import allowed_text, error_text
-from frontend.quote_form import QuoteForm, build_quote_form, posted_terms
+from frontend.quote_form import QuoteForm, build_quote_form, posted_terms, unclear_numbers
 from frontend.views.guard import organization_page
 from planner.documents.printed import columns, line_label
 from planner.documents.snapshot import QuoteSnapshot
@@ -125,6 +125,8 @@ def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
     terms = posted_terms(request.POST.dict())
     action, _sep, what = request.POST.get("action", "save").partition(":")
     _edit_rows(terms, action, what, quote)
+    if unclear := unclear_numbers(terms):
+        return _page(request, scope, quote, terms=terms, errors=unclear, status=400)
     try:
         quote = quotes.change_quote(scope=scope, quote=quote, changes=terms)
         if action == "issue":

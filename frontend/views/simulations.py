@@ -17,10 +17,11 @@ from frontend.forms import FormField, allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.tenancy import active_scope
+from frontend.typed_numbers import read_typed
 from frontend.views.guard import needs_catalog
 from frontend.views.runs import CAPACITY, SIMULATION, typed_question
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.field_spec import read_fields, specs
+from planner.engine.field_spec import specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
@@ -150,7 +151,7 @@ def _part(part: str, typed: Mapping[str, str], faults: list[FieldError]) -> dict
     """One part of the form as JSON values, what is default left out."""
     input_type, _names = PARTS[part]
     raw = {name.removeprefix(f"{part}-"): text for name, text in typed.items() if name.startswith(f"{part}-")}
-    values, errors = read_fields(input_type, raw)
+    values, errors = read_typed(input_type, raw)
     faults += [replace(fault, field=f"{part}-{fault.field}") for fault in errors]
     return {name: values[name] for name in raw if name in values}
 

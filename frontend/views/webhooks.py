@@ -16,13 +16,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend import words
 from frontend.entry import Entry, build_entry, posted
+from frontend.typed_numbers import read_form
 from frontend.views.guard import organization_page
 from planner.engine.errors import InvalidQuestion
 from planner.models import EVENTS, Webhook, WebhookDelivery
 from planner.selectors.scope import Scope
 from planner.services import webhooks as service
 from planner.services.idempotency import KeyReused, create_once
-from planner.services.json_input import read_form
 from planner.services.webhook_inputs import OFF, ON, RotationInput, WebhookInput
 
 PAGE_SIZE = 25

@@ -252,7 +252,8 @@ def _bound(value: float | None) -> str:
 def _parse_number(name: str, spec: FieldSpec, given: Any) -> float | int | FieldError:
     allowed = allowed_range(spec)
     fault = FieldError(field=name, value=given, message="Not a number.", allowed=allowed)
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
+    # Python itself reads "1_0" as ten.
+    if isinstance(given, bool) or not isinstance(given, int | float | str) or (isinstance(given, str) and "_" in given):
         return fault
     try:
         value = float(given)

@@ -90,12 +90,12 @@ def test_faults_stand_beside_their_fields_and_what_was_typed_stays(
     acme: Tenant, buyer: Client, book: PriceBook
 ) -> None:
     new = at(acme, "price-book-entry-new", book.uuid, "negotiated-prices")
-    given = {"provider": "no-such", "instance_type": "x", "amount": "1,5", "currency": "USD", "valid_from": "tomorrow"}
+    given = {"provider": "no-such", "instance_type": "x", "amount": "1;5", "currency": "USD", "valid_from": "tomorrow"}
     answer = buyer.post(new, given)
     assert answer.status_code == 400
     page = answer.content.decode()
-    assert 'value="1,5"' in page
-    for field, message in (("amount", "Not a decimal number: 1,5."), ("valid_from", "Not a date: tomorrow.")):
+    assert 'value="1;5"' in page
+    for field, message in (("amount", "Not a decimal number: 1;5."), ("valid_from", "Not a date: tomorrow.")):
         assert re.search(rf'id="error-{field}"[^>]*>{re.escape(message)}', page), field
     unknown = buyer.post(new, given | {"amount": "1.5", "valid_from": ""})
     assert unknown.status_code == 400
