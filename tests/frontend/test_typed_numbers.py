@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
@@ -17,6 +18,13 @@ from planner.services.quotes import create_quote
 from tests.frontend.test_quote_pages import address, fields, signed_in
 from tests.planner.organizations import Tenant, tenant_factory
 from tests.planner.test_quotes import TERMS
+
+
+@pytest.fixture(autouse=True)
+def _own_language() -> Iterator[None]:
+    """A request in Indonesian leaves its language behind."""
+    with translation.override("en"):
+        yield
 
 
 @pytest.mark.parametrize(
