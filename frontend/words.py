@@ -100,6 +100,7 @@ GROUPS: dict[str, str | Promise] = {
     "admission": _("What the KV cache admits"),
     "speculation": _("Speculative decoding"),
     "split": _("Split pools"),
+    "job": _("The job"),
     "distribution": _("TTFT and TPOT by percentile"),
     "run": _("The whole run"),
 }
@@ -122,6 +123,8 @@ TERMS: dict[str, str | Promise] = {
     "prefill_replicas": _("prefill replicas"),
     "pool_ratio": _("prefill to decode GPUs"),
     "kv_transfer": _("KV transfer"),
+    "job_hours": _("time of the job"),
+    "job_cost": _("cost of the job"),
     "tokens_per_step": _("tokens a step"),
     "step_per_token": _("step time a token"),
     "draft": _("drafting"),

@@ -142,6 +142,7 @@ def inference_option(number: int = 0, **changes: Any) -> InferenceOption:
             kind="calibrated", low=0.9, high=1.1, basis="34 measured cases: Hopper, vLLM, dense, fp8", cases=34
         ),
         memory_confidence=Confidence(kind="calibrated", low=0.99, high=1.01, basis="55 start-up logs", cases=55),
+        job=None,
         on_pareto_front=front,
     )
     return replace(option, **changes)

@@ -59,6 +59,13 @@ def _sentence(option: InferenceOption, at: str) -> str:
         "ttft": numbers.duration(option.speed.ttft_ms.get(at)),
         "at": words.choice(at),
     }
+    if option.job is not None:
+        return _("%(cluster)s: %(requests)s requests in %(hours)s hours, %(cost)s for the job.") % {
+            "cluster": parts.cluster_name(option.cluster),
+            "requests": numbers.fixed(option.job.requests),
+            "hours": numbers.rounded(option.job.hours),
+            "cost": numbers.money(option.job.usd),
+        }
     if option.usd_per_million_output <= 0:
         return _("%(cluster)s: %(month)s a month, %(input)s per million input tokens, answer in %(ttft)s (%(at)s).") % (
             values

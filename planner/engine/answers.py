@@ -152,6 +152,17 @@ class PrefillPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineJob:
+    """Requests that are all queued at once, on one option."""
+
+    requests: int
+    hours: float
+    """Until the last is answered, every replica busy."""
+    usd: Decimal
+    """For those hours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceOption:
     """One accepted cluster."""
 
@@ -181,6 +192,8 @@ class InferenceOption:
     tpot_confidence: Confidence
     memory_confidence: Confidence
     """Of the KV pool's size, and so of everything that it admits."""
+    job: OfflineJob | None
+    """None where clients are answered."""
     on_pareto_front: bool
 
 

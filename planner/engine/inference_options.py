@@ -9,8 +9,17 @@ from typing import Final
 
 import numpy as np
 
-from planner.engine.answers import Cluster, Confidence, GpuMemory, InferenceOption, Layout, PrefillPool, ServingSpeed
-from planner.engine.cost import input_output_split, price_of, usd_per_million_tokens
+from planner.engine.answers import (
+    Cluster,
+    Confidence,
+    GpuMemory,
+    InferenceOption,
+    Layout,
+    OfflineJob,
+    PrefillPool,
+    ServingSpeed,
+)
+from planner.engine.cost import CENT, input_output_split, price_of, quantize, usd_per_million_tokens
 from planner.engine.engine_log import EngineLog
 from planner.engine.inference_evaluate import token_budget
 from planner.engine.inference_ranking import Ranking, Sized
@@ -18,7 +27,7 @@ from planner.engine.inference_working import working
 from planner.engine.offers import OfferTable
 from planner.engine.sentences import Noun, say
 from planner.engine.sizing import Demand
-from planner.engine.units import GIB
+from planner.engine.units import GIB, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
 LINK_NAMES: Final = {
@@ -85,6 +94,7 @@ def _option(
     if candidates.token_budget is not None:
         name += f"-b{budget}"
     prefill = _prefill_pool(sized, candidate)
+    job = _job(question, sized, candidate, price.usd_per_hour)
     if prefill is not None:
         side = prefill.layout
         name += f"-prefill-tp{side.tensor}-pp{side.pipeline}-ep{side.expert}-x{side.replicas}"
@@ -110,11 +120,12 @@ def _option(
         memory=_memory(sized, candidate),
         admission=admission,
         limit=_limit(sized, candidate, question),
-        working=tuple(working(sized, candidate, question, demand, float(price.usd_per_hour), admission)),
+        working=tuple(working(sized, candidate, question, demand, float(price.usd_per_hour), admission, job)),
         confidence=confidence_of("output_tok_s", candidate),
         ttft_confidence=confidence_of("ttft", candidate),
         tpot_confidence=confidence_of("tpot", candidate),
         memory_confidence=log.pool_confidence(),
+        job=job,
         on_pareto_front=bool(ranking.pareto[row]),
     )
 
@@ -198,6 +209,15 @@ def _per_million(
     )
     total = usd_per_million_tokens(usd_per_hour, requests_s * (question.input_tokens + question.output_tokens))
     return input_usd, output_usd, total
+
+
+def _job(question: InferenceQuestion, sized: Sized, row: int, usd_per_hour: Decimal) -> OfflineJob | None:
+    if question.offline_requests is None:
+        return None
+    rate = float(sized.sizing.estimate.requests_s[row]) * int(sized.sizing.replicas[row])
+    hours = question.offline_requests / (rate * SECONDS_PER_HOUR)
+    usd = quantize(usd_per_hour * Decimal(repr(hours)), CENT)
+    return OfflineJob(requests=question.offline_requests, hours=hours, usd=usd)
 
 
 def _prefill_pool(sized: Sized, row: int) -> PrefillPool | None:

@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from planner.engine.answers import Admission, Term
+from planner.engine.answers import Admission, OfflineJob, Term
 from planner.engine.inference_ranking import Sized
 from planner.engine.sentences import Code, Noun, say
 from planner.engine.sizing import Demand
-from planner.engine.units import GB, GIB, HOURS_PER_MONTH
+from planner.engine.units import GB, GIB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
 STEP_FORMULAS: Final = {
@@ -45,7 +45,13 @@ STATISTICS: Final = {
 
 
 def working(
-    sized: Sized, row: int, question: InferenceQuestion, demand: Demand, usd_per_hour: float, admission: Admission
+    sized: Sized,
+    row: int,
+    question: InferenceQuestion,
+    demand: Demand,
+    usd_per_hour: float,
+    admission: Admission,
+    job: OfflineJob | None,
 ) -> Iterator[Term]:
     """Every term of one accepted candidate."""
     yield from _demand_terms(sized, row, question, demand)
@@ -60,6 +66,7 @@ def working(
     yield from _ttft_terms(sized, row, question, demand)
     yield from _speculation_terms(sized, row, question)
     yield from _distribution_terms(sized, row)
+    yield from _job_terms(job)
     nodes = int(sized.nodes[row])
     yield Term(
         group="cost",
@@ -164,14 +171,31 @@ def _admission_terms(question: InferenceQuestion, admission: Admission) -> Itera
         unit="tokens",
         formula=say("as the engine counts them when it starts"),
     )
-    for line in admission.log_lines:
+    counted = ((float(admission.kv_cache_tokens), "tokens"), (admission.concurrency_at_max_model_len, "requests"))
+    for line, (value, unit) in zip(admission.log_lines, counted, strict=False):
         yield Term(
             group="admission",
             name="log_line",
-            value=admission.concurrency_at_max_model_len,
-            unit="",
+            value=value,
+            unit=unit,
             formula=say('the engine logs "{line}"', line=line),
         )
+
+
+def _job_terms(job: OfflineJob | None) -> Iterator[Term]:
+    if job is None:
+        return
+    rate = job.requests / (job.hours * SECONDS_PER_HOUR)
+    yield Term(
+        group="job",
+        name="job_hours",
+        value=job.hours,
+        unit="h",
+        formula=say("{requests:,} requests / {rate:.4g} req/s of all replicas", requests=job.requests, rate=rate),
+    )
+    yield Term(
+        group="job", name="job_cost", value=float(job.usd), unit="USD", formula=say("hours of the job x price an hour")
+    )
 
 
 def _split_terms(sized: Sized, row: int, demand: Demand) -> Iterator[Term]:

@@ -127,6 +127,12 @@ def test_an_offline_job_is_done_in_time() -> None:
     option = found.options[0]
     assert found.peak_requests_s == pytest.approx(2_000_000 / (12 * 3600))
     assert option.speed.capacity_requests_s * 12 * 3600 * 0.8 >= 2_000_000 * 0.999
+    job = option.job
+    assert job is not None
+    assert job.hours <= 12 * 0.8 * 1.001
+    assert job.hours * 3600 * option.speed.output_tok_s / 250 == pytest.approx(2_000_000)
+    assert float(job.usd) == pytest.approx(job.hours * float(option.price.usd_per_hour), abs=0.01)
+    assert plan().options[0].job is None
     assert fault(requests_per_second=None, offline_requests=10, offline_hours=1, ttft_ms=500) == ("ttft_ms", "conflict")
     assert fault(requests_per_second=None, offline_requests=10) == ("offline_hours", "required")
     assert fault(offline_requests=10, offline_hours=1) == ("requests_per_second", "required")
