@@ -19,7 +19,7 @@ def make_room(st: State, r: int) -> None:
     """Reserve the blocks that decodes begin in the next iteration, preempting until they are free."""
     rep = st.replicas[r]
     rep.reserved = crossing(st, r, 1) if rep.decoding > 0 else 0
-    while rep.reserved > rep.free:
+    while rep.reserved > rep.free - rep.late_blocks:
         preempt(st, r)
         rep.reserved = crossing(st, r, 1) if rep.decoding > 0 else 0
 
@@ -35,7 +35,7 @@ def continue_prefills(st: State, r: int, budget: int) -> int:
         following = request.queued
         chunk = min(request.target - request.computed, budget)
         blocks = blocks_of(request.computed + chunk, block) - blocks_of(request.computed, block)
-        while blocks > rep.free - rep.reserved and request.state == PREFILLING:
+        while blocks > rep.free - rep.late_blocks - rep.reserved and request.state == PREFILLING:
             if rep.run_tail == following:
                 following = NONE
             preempt(st, r)
@@ -108,7 +108,7 @@ def admit_waiting(st: State, r: int, seen: float, t: float, budget: int) -> None
     while rep.wait_head != NONE:
         s = rep.wait_head
         request = st.slots[s]
-        if rep.running >= kind.max_seqs:
+        if rep.running + rep.late_seqs >= kind.max_seqs:
             rep.blocked = 1
             return
         if request.ready > seen:
@@ -134,7 +134,7 @@ def _fit(st: State, r: int, s: int, budget: int) -> int:
     kind = st.kinds[rep.kind]
     request = st.slots[s]
     request.target = request.input + request.generated - request.prefilled
-    avail = rep.free - rep.reserved
+    avail = rep.free - rep.late_blocks - rep.reserved
     if request.prefilled:
         return 0 if blocks_of(request.target + 1, kind.block_tokens) <= avail else NONE
     cached = 0

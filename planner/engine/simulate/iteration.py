@@ -5,7 +5,8 @@ unfinished prompt as much as is left), then waiting requests in order of arrival
 the batch limit and the KV blocks allow. When running sequences need a block and none is free, the
 newest running request is preempted: its blocks are freed and it waits at the head of the queue, to be
 recomputed. With ``lookahead`` the next batch is put together while the current one still runs, so a
-request that comes during an iteration joins the one after the next.
+request that comes during an iteration joins the one after the next, and places and blocks that an
+iteration frees are taken in the one after the next.
 """
 
 from __future__ import annotations
@@ -71,9 +72,18 @@ def compose(st: State, r: int, t: float) -> None:
             return
         if not rep.busy or rep.waiting == 0:
             break
-        rep.busy = 0
-    rep.busy = 0
+        _rest(st, r)
+    _rest(st, r)
     set_next(st, r, math.inf)
+
+
+@inner
+def _rest(st: State, r: int) -> None:
+    """Nothing runs: whatever has ended is known by now."""
+    rep = st.replicas[r]
+    rep.busy = 0
+    rep.late_blocks = 0
+    rep.late_seqs = 0
 
 
 @inner
@@ -101,7 +111,7 @@ def _start(st: State, r: int, t: float) -> None:
     else:
         to_finish = math.ceil(st.heap_key[r, 0] - rep.steps)
         most = to_finish
-        if rep.waiting > 0 and not rep.blocked:
+        if rep.waiting > 0 and (not rep.blocked or rep.late_seqs > 0):
             most = 1
         if most > 1:
             most = max(1, steps_within(st, r, rep.free, most))
@@ -136,12 +146,17 @@ def complete(st: State, r: int, t: float) -> None:
             rep.debt += steps * rep.growth / st.kinds[rep.kind].block_tokens - begun
         rep.steps += steps
         rep.context += steps * rep.growth
+    free, running = rep.free, rep.running
     if rep.prefill_tokens > 0:
         _advance_prefills(st, r, t)
     while rep.heap_n > 0 and st.heap_key[r, 0] <= rep.steps:
         s = pop_finish(st, r)
         leave_decoding(st, r, s)
         finish(st, r, s, t, st.slots[s].input + st.slots[s].output - 1)
+    if st.kinds[rep.kind].lookahead:
+        # The next iteration was put together before this one ended: what it frees is for the one after.
+        rep.late_blocks = max(0, rep.free - free)
+        rep.late_seqs = running - rep.running
     if rep.cancels > 0:
         _drop_cancelled(st, r, t)
 

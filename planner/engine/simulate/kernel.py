@@ -225,7 +225,7 @@ def start_replica(table: Array, r: int, t: float) -> None:
     rep.alive = 1
     rep.running, rep.decoding, rep.waiting, rep.waiting_tokens, rep.outstanding, rep.heap_n = 0, 0, 0, 0, 0, 0
     rep.steps, rep.context, rep.growth, rep.debt = 0.0, 0.0, 0.0, 0.0
-    rep.busy = 0
+    rep.busy, rep.late_blocks, rep.late_seqs = 0, 0, 0
     st.phases[r] = 0
     set_next(st, r, math.inf)
     empty_cache(st, r)
@@ -269,6 +269,6 @@ def stop_replica(table: Array, r: int, t: float) -> int:
             lost += 1
     rep.outstanding = 0
     rep.running = 0
-    rep.busy = 0
+    rep.busy, rep.late_blocks, rep.late_seqs = 0, 0, 0
     set_next(st, r, math.inf)
     return lost

@@ -83,6 +83,8 @@ REPLICA: Final = _record(
         "blocked": "i4",
         "free": "i8",
         "reserved": "i8",
+        "late_blocks": "i8",
+        "late_seqs": "i8",
         "debt": "f8",
         "steps": "f8",
         "context": "f8",

@@ -59,6 +59,9 @@ class ReferenceReplica:
     last_started_s: float = math.nan
     ends_s: float = math.inf
     prompt_token_s: float = 0.0
+    late_blocks: int = 0
+    """Freed when the last iteration ended, after the next had been put together."""
+    late_seqs: int = 0
 
     def __post_init__(self) -> None:
         self.free = self.blocks
@@ -78,8 +81,10 @@ class ReferenceReplica:
             if chosen or not busy or not self.waiting:
                 break
             busy = False
+            self.late_blocks = self.late_seqs = 0
         if not chosen:
             self.ends_s = math.inf
+            self.late_blocks = self.late_seqs = 0
             return
         decodes = [r for r in self.running if r.computed >= r.target]
         context = sum(r.input_tokens + r.generated for r in decodes)
@@ -99,7 +104,7 @@ class ReferenceReplica:
         for request in [r for r in self.running if r.computed < r.target]:
             chunk = min(request.target - request.computed, budget)
             more = request.blocks(request.computed + chunk, self.block_tokens) - self.held(request)
-            while request in self.running and more > self.free - reserved:
+            while request in self.running and more > self.free - self.late_blocks - reserved:
                 self._preempt()
                 preempted = True
                 reserved = self._crossing()
@@ -113,12 +118,14 @@ class ReferenceReplica:
         return bool(self.running)
 
     def _admit(self, seen_s: float, budget: int, reserved: int) -> None:
-        while self.waiting and len(self.running) < self.max_seqs and budget > 0:
+        while self.waiting and len(self.running) + self.late_seqs < self.max_seqs and budget > 0:
             request = self.waiting[0]
             target = request.input_tokens + request.generated
             chunk = min(target, budget)
             until = target if self.reserve_prompt else chunk
-            if request.ready_s > seen_s or request.blocks(until, self.block_tokens) > self.free - reserved:
+            if request.ready_s > seen_s or (
+                request.blocks(until, self.block_tokens) > self.free - self.late_blocks - reserved
+            ):
                 return
             self.waiting.popleft()
             request.target, request.computed, request.chunk = target, 0, chunk
@@ -133,7 +140,7 @@ class ReferenceReplica:
 
     def _make_room(self) -> bool:
         preempted = False
-        while self._crossing() > self.free:
+        while self._crossing() > self.free - self.late_blocks:
             self._preempt()
             preempted = True
         return preempted
@@ -164,10 +171,12 @@ class ReferenceReplica:
                         request.first_s = now_s
                         request.fill_s = (float(self.coefficients.pipeline) - 1.0) * request.pass_s
         done = [r for r in self.running if r.computed >= r.target and r.generated >= r.output_tokens]
+        free = self.free
         for request in done:
             self.running.remove(request)
             self.free += request.blocks(request.input_tokens + request.generated - 1, self.block_tokens)
             request.last_s = now_s
+        self.late_blocks, self.late_seqs = (self.free - free, len(done)) if self.lookahead else (0, 0)
         self.outstanding -= len(done)
         return len(done)
 
