@@ -66,7 +66,7 @@ def service_quantile(mean: Any, probability_positive: Any, quantile: float) -> A
     them the two quantiles are weighted by how often one waits.
 
     >>> float(round(service_quantile(0.001, 0.02, 0.99), 4)), float(service_quantile(0.001, 0.02, 0.9))
-    (0.0501, 0.0)
+    (0.0497, 0.0)
     """
     above = np.clip(probability_positive, 1e-12, 1.0)
     uniform = 2.0 * mean / above * np.maximum(1.0 - (1.0 - quantile) / above, 0.0)

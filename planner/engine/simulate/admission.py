@@ -8,7 +8,7 @@ from planner.engine.simulate.codes import NONE, PREFILLING, QUEUE_TIMEOUT
 from planner.engine.simulate.compiled import inner
 from planner.engine.simulate.kv_blocks import blocks_of, crossing, own_blocks
 from planner.engine.simulate.layout import State
-from planner.engine.simulate.prefix_cache import give, hold_units, leading_hits, take
+from planner.engine.simulate.prefix_cache import give, hold_units, leading_hits, own_kept, take
 from planner.engine.simulate.queues import join_prefilling, join_running, leave_waiting
 from planner.engine.simulate.recording import leave_unserved
 from planner.engine.simulate.sequences import join_decode, preempt
@@ -80,7 +80,12 @@ def _begin(st: State, r: int, s: int, chunk: int, t: float) -> None:
         join_decode(st, r, s)
         return
     request.state = PREFILLING
-    request.hits += request.computed
+    if request.kept > 0:
+        # Its own blocks come from the middle of the free queue: nobody else's move up.
+        rep.taken -= request.computed // st.kinds[rep.kind].block_tokens
+        request.kept = 0
+    else:
+        request.hits += request.computed
     join_prefilling(st, r, s)
     _schedule(st, r, s, chunk, 0)
 
@@ -144,6 +149,8 @@ def _fit(st: State, r: int, s: int, budget: int) -> int:
         hits, held = leading_hits(st, r, s, most)
         cached = hits * kind.unit_tokens
         shared_blocks = held * (kind.unit_tokens // kind.block_tokens)
+    elif kind.prefix_cache:
+        cached = own_kept(st, r, s) * kind.block_tokens
     chunk = request.target - cached
     if kind.chunked:
         chunk = min(chunk, budget)

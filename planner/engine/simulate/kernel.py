@@ -129,6 +129,7 @@ def _arrival(st: State, traffic: Traffic, t: float) -> None:
     request.output = traffic.output_tokens[i]
     request.generated, request.target, request.computed, request.chunk, request.units = 0, 0, 0, 0, 0
     request.hits, request.prefilled, request.retries, request.cancelled = 0, 0, 0, 0
+    request.kept = 0
     request.replica = NONE
     request.avoid = NONE
     request.home = traffic.pool[i] if len(traffic.pool) > 0 else 0
@@ -225,7 +226,7 @@ def start_replica(table: Array, r: int, t: float) -> None:
     rep.alive = 1
     rep.running, rep.decoding, rep.waiting, rep.waiting_tokens, rep.outstanding, rep.heap_n = 0, 0, 0, 0, 0, 0
     rep.steps, rep.context, rep.growth, rep.debt = 0.0, 0.0, 0.0, 0.0
-    rep.busy, rep.late_blocks, rep.late_seqs = 0, 0, 0
+    rep.busy, rep.late_blocks, rep.late_seqs, rep.taken = 0, 0, 0, 0
     st.phases[r] = 0
     set_next(st, r, math.inf)
     empty_cache(st, r)

@@ -2,7 +2,8 @@
 
 Free blocks stand in a queue ordered by when they were freed; taking blocks eats it from its old end.
 A *unit* is what one hash covers: one block, or several where a trace hashes longer stretches. Blocks
-of unknown content form anonymous runs, one entry each. Replicas without the cache only count.
+of unknown content form anonymous runs, one entry each; of a preempted request it is enough to know how many
+blocks have been taken since. Replicas without the cache only count.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ def take(st: State, r: int, blocks: int) -> None:
     rep.free -= blocks
     if not st.kinds[rep.kind].prefix_cache:
         return
+    rep.taken += blocks
     left = blocks
     while left > 0 and rep.lru_head != NONE:
         e = rep.lru_head
@@ -132,6 +134,32 @@ def release(st: State, r: int, s: int, tokens: int) -> None:
             rep.free += size
             _link_last(st, r, e)
     request.units = 0
+
+
+@inner
+def keep_own(st: State, r: int, s: int, tokens: int) -> None:
+    """Note what a preempted request without a name for its content leaves behind; asked before its blocks are freed.
+
+    They go to the new end of the free queue, the request's last block first: all blocks that are free now are taken
+    before them, then they are, from the back.
+    """
+    rep = st.replicas[r]
+    kind = st.kinds[rep.kind]
+    request = st.slots[s]
+    request.kept = 0
+    if kind.prefix_cache and request.shared == 0:
+        request.kept = tokens // kind.block_tokens
+        request.kept_until = rep.taken + rep.free
+
+
+@inner
+def own_kept(st: State, r: int, s: int) -> int:
+    """Leading blocks of its own that a preempted request still finds."""
+    request = st.slots[s]
+    if request.kept == 0:
+        return 0
+    lost = max(0, st.replicas[r].taken - request.kept_until)
+    return max(0, min(request.kept - lost, (request.target - 1) // st.kinds[st.replicas[r].kind].block_tokens))  # type: ignore[no-any-return]
 
 
 @inner

@@ -86,6 +86,7 @@ def _send(st: State, r: int, s: int, t: float) -> None:
     if not request.prefilled:
         request.extra = st.distance[request.home, rep.pool] + kind.request_s
         request.pass_s = 0.0
+        request.kept = 0
     rep.outstanding += 1
     rep.routed += 1
     wait_last(st, r, s)

@@ -8,7 +8,7 @@ from planner.engine.simulate.codes import DECODING, WAITING
 from planner.engine.simulate.compiled import inner
 from planner.engine.simulate.kv_blocks import blocks_of
 from planner.engine.simulate.layout import State
-from planner.engine.simulate.prefix_cache import release
+from planner.engine.simulate.prefix_cache import keep_own, release
 from planner.engine.simulate.queues import leave_prefilling, leave_running, push_finish, remove_finish, wait_first
 from planner.engine.simulate.recording import leave_served
 from planner.engine.simulate.rng import uniform
@@ -105,6 +105,11 @@ def preempt(st: State, r: int) -> None:
     """Stop the newest running request, free its blocks, and put it at the head of the queue."""
     rep = st.replicas[r]
     s = rep.run_tail
+    request = st.slots[s]
+    held = request.computed
+    if request.state == DECODING:
+        held = request.input + request.generated + int((rep.steps - request.join) * request.rate + 0.5) - 1
+    keep_own(st, r, s, held)
     stop_running(st, r, s)
     st.slots[s].state = WAITING
     st.slots[s].ready = -math.inf

@@ -110,3 +110,28 @@ def test_every_block_comes_back(blocks: int, unit: int) -> None:
         e = int(state.entries["next"][e])
     assert in_queue == blocks
     assert run.state.fleet["hit_tokens"][0] > 0
+
+
+def test_a_preempted_request_finds_what_is_left_of_its_own_blocks() -> None:
+    """Without a name for its content as with one: only fewer are computed again than without the cache."""
+    traffic = lognormal_traffic(400, 40)
+    named = traffic._replace(key=np.arange(400))
+    tight = {"kv_blocks": 1500, "max_num_batched_tokens": 2048}
+    rows, ends = {}, {}
+    for name, cache, given in (("none", False, traffic), ("own", True, traffic), ("named", True, named)):
+        rows[name], outcome = rows_of(one_pool(replica(prefix_cache=cache, **tight)), given)
+        ends[name] = outcome.duration_s
+        assert outcome.preemptions > 20
+    assert ends["own"] < ends["none"]
+    assert ends["own"] == pytest.approx(ends["named"], rel=0.01)
+    latency = {name: (each["last"] - each["arrival"]).mean() for name, each in rows.items()}
+    assert latency["own"] == pytest.approx(latency["named"], rel=0.01)
+
+
+def test_reuse_of_own_blocks_gives_every_block_back() -> None:
+    run = Run(one_pool(replica(prefix_cache=True, kv_blocks=1500, max_num_batched_tokens=2048)))
+    run.bring_up(0, 0.0)
+    run.advance(lognormal_traffic(400, 40), np.inf, True, None)
+    assert run.state.fleet["live"][0] == 0
+    assert run.state.replicas["free"][0] == 1500
+    assert run.state.fleet["hit_tokens"][0] == 0
