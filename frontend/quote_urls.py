@@ -16,5 +16,6 @@ urlpatterns = [
     path("organizations/<slug:slug>/quotes/new/", quotes.new_quote, name="new-quote"),
     path("organizations/<slug:slug>/quotes/<uuid:uuid>/", quotes.quote_page, name="quote"),
     path("organizations/<slug:slug>/quotes/<uuid:uuid>/act/", quotes.act, name="quote-act"),
+    path("organizations/<slug:slug>/quotes/<uuid:uuid>/lines/", quotes.import_csv, name="quote-import"),
     path("organizations/<slug:slug>/quotes/<uuid:uuid>.<str:form>", quotes.document, name="quote-file"),
 ]

@@ -32,6 +32,7 @@ from planner.selectors import scenarios as read_scenarios
 from planner.selectors.scope import Scope
 from planner.services import quotes
 from planner.services.plan_json import plain
+from planner.services.quote_import import MOST_BYTES, import_lines
 from planner.services.quote_plan import suggested_items
 
 PAGE_SIZE = 50
@@ -120,6 +121,20 @@ def document(request: HttpRequest, scope: Scope, uuid: UUID, form: str) -> HttpR
     return response
 
 
+@organization_page("planner.change_quote")
+@require_POST
+def import_csv(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
+    """Replace a draft's lines by a table."""
+    quote = read.quote(scope, uuid)
+    file = request.FILES.get("file")
+    try:
+        import_lines(scope=scope, quote=quote, data=file.read(MOST_BYTES + 1) if file else b"")
+    except InvalidQuestion as invalid:
+        return _page(request, scope, quote, file_errors=invalid.errors, status=400)
+    messages.success(request, _("The lines are those of the file."))
+    return redirect("quote", slug=scope.organization.slug, uuid=uuid)
+
+
 def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
     """Save the form, with a row added or taken out where a button asks for that, and issue where asked."""
     terms = posted_terms(request.POST.dict())
@@ -156,6 +171,7 @@ def _page(
     *,
     terms: dict[str, Any] | None = None,
     errors: Sequence[FieldError] = (),
+    file_errors: Sequence[FieldError] = (),
     status: int = 200,
 ) -> HttpResponse:
     draft = quotes.priced(quote, timezone.now() if quote.is_draft else None)
@@ -172,6 +188,7 @@ def _page(
         "quote": quote,
         "form": form,
         "has_errors": bool(errors),
+        "file_errors": [f"{error_text(error)} {allowed_text(error)}" for error in file_errors],
         "state": words.quote_status(state),
         "is_open": state == QuoteStatus.ISSUED,
         "can_change": can_change,

@@ -16,7 +16,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from planner.api.conditions import READS, tag_of
 from planner.api.filters import Filter, containing, read_parameters
+from planner.api.negotiation import FileParser
 from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
 from planner.api.scenario_serializers import CartSerializer, QuoteSerializer, WholeQuoteSerializer
 from planner.api.tenant import (
@@ -41,6 +43,7 @@ from planner.selectors import scenarios as read_scenarios
 from planner.services import quotes
 from planner.services.json_input import read_object
 from planner.services.plan_json import plain
+from planner.services.quote_import import import_lines
 from planner.services.quote_terms import QuoteTerms
 from planner.services.scenario_inputs import QuoteInput, TransferInput
 from planner.services.tenancy import Conflict
@@ -271,7 +274,7 @@ class _FileView(TenantView):
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         # A file is of its own type, whatever the client would rather have.
-        return super().perform_content_negotiation(request, force=True)
+        return super().perform_content_negotiation(request, force=force or request.method in READS)
 
     def get(self, request: Request, quote_id: UUID) -> HttpResponse:
         quote = read.quote(self.scope, quote_id)
@@ -302,6 +305,43 @@ def _file_view(form: str) -> type[_FileView]:
     return extend_schema_view(get=described)(view)
 
 
+class CsvParser(FileParser):
+    """A table's bytes."""
+
+    media_type = "text/csv"
+
+
+class QuoteLinesView(_file_view("csv")):  # type: ignore[misc]  # a class made there
+    """A quote's lines as a table, out and in."""
+
+    permissions = {"GET": VIEW, "PUT": CHANGE}
+    parser_classes = [CsvParser]
+
+    def allowed_parameters(self, request: Request) -> tuple[str, ...]:
+        return self.query_parameters if request.method in READS else ()
+
+    def tags_now(self, request: Request, **names: Any) -> set[str]:
+        snapshot = quotes.priced(read.quote(self.scope, names["quote_id"])).snapshot
+        return {tag_of(HttpResponse(quotes.render(snapshot, "csv")))}
+
+    @extend_schema(
+        operation_id="import_quote_lines",
+        summary="Replace a draft's lines by a table",
+        description=f"A CSV as GET gives it: lines, percentages, currency and term; amounts are reckoned anew, "
+        f"the tax stays.\n\n{needs(CHANGE)}",
+        tags=[TAG],
+        parameters=[ORGANIZATION, *RATE_HEADERS],
+        request={"text/csv": _BYTES},
+        responses={
+            200: answer(WholeQuoteSerializer, "The draft."),
+            **error_responses(400, 401, 403, 404, 409, 413, 415),
+        },
+    )
+    def put(self, request: Request, quote_id: UUID) -> Response:
+        quote = read.quote(self.scope, quote_id)
+        return whole(import_lines(scope=self.scope, quote=quote, data=self.body()))
+
+
 PATHS: tuple[tuple[str, Any, str], ...] = (
     ("v1/quotes/", QuotesView, "quotes"),
     ("v1/quotes/<uuid:quote_id>/", QuoteView, "quote"),
@@ -309,5 +349,10 @@ PATHS: tuple[tuple[str, Any, str], ...] = (
     ("v1/quotes/<uuid:quote_id>/accept/", QuoteAcceptView, "quote-accept"),
     ("v1/quotes/<uuid:quote_id>/revise/", QuoteReviseView, "quote-revise"),
     ("v1/quotes/<uuid:quote_id>/transfer/", QuoteTransferView, "quote-transfer"),
-    *((f"v1/quotes/<uuid:quote_id>.{form}", _file_view(form), f"quote-{form}") for form in quotes.FORMATS),
+    ("v1/quotes/<uuid:quote_id>.csv", QuoteLinesView, "quote-csv"),
+    *(
+        (f"v1/quotes/<uuid:quote_id>.{form}", _file_view(form), f"quote-{form}")
+        for form in quotes.FORMATS
+        if form != "csv"
+    ),
 )

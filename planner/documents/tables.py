@@ -6,6 +6,7 @@ import csv as plain_csv
 import io
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final, cast
 
@@ -65,8 +66,38 @@ def render_csv(snapshot: QuoteSnapshot) -> bytes:
     return text.getvalue().encode()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a table says of a quote as a whole, and its lines."""
+
+    currency: str
+    months: str
+    lines: tuple[Line, ...]
+
+
 def read_csv(data: bytes) -> tuple[Line, ...]:
     """The lines of a table that ``render_csv`` wrote; raises ``TableError`` naming the first wrong cell."""
+    return read_table(data).lines
+
+
+def read_table(data: bytes) -> Table:
+    """The lines, with the one currency and term that every row names; raises ``TableError``."""
+    rows = _rows(data)
+    lines = tuple(_line(number, cells) for number, cells in enumerate(rows, start=2))
+    return Table(currency=_common("currency", rows), months=_common("months", rows), lines=lines)
+
+
+def _common(column: str, rows: list[list[str]]) -> str:
+    """What every row has in a column."""
+    place = COLUMNS.index(column)
+    for number, cells in enumerate(rows, start=2):
+        if cells[place] != rows[0][place]:
+            raise TableError(number, column, f"{cells[place][:40]!r} is not that of the rows before")
+    return rows[0][place] if rows else ""
+
+
+def _rows(data: bytes) -> list[list[str]]:
+    """The rows below the heading."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -79,7 +110,7 @@ def read_csv(data: bytes) -> tuple[Line, ...]:
         raise TableError(1, "", f"the heading must be {','.join(COLUMNS)}")
     if len(rows) > MOST_ROWS:
         raise TableError(MOST_ROWS, "", f"more than {MOST_ROWS} rows")
-    return tuple(_line(number, cells) for number, cells in enumerate(rows[1:], start=2))
+    return rows[1:]
 
 
 def as_cell(text: str) -> str:

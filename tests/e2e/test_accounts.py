@@ -146,16 +146,33 @@ def test_no_violation_on_any_page_of_an_organization(open_page: OpenPage) -> Non
         f"{book}private-instance-types/new/",
         f"{root}exchange-rates/",
         f"{root}keys/",
+        f"{root}webhooks/",
+        f"{site}/limits/",
         f"{root}audit/",
         f"{site}/accounts/2fa/",
         f"{site}/accounts/sessions/",
         f"{site}/accounts/email/",
         f"{site}/accounts/password/change/",
         f"{site}/organizations/no-such/",
+        f"{site}/organizations/use/",
     ):
         page.goto(address)
         page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
         check(page)
+    make_webhook(page, f"{root}webhooks/")
+    check(page)
+
+
+def make_webhook(page: Page, address: str) -> None:
+    """One with a trial on its way: its secret is shown once, and its log has a row."""
+    page.goto(address)
+    page.get_by_label("Name").fill("ERP")
+    page.get_by_label("Address").fill("https://erp.example/hook?a-rather-long-address=" + "x" * 200)
+    page.get_by_role("button", name="Make a webhook").click()
+    expect(page.locator(".secret")).to_contain_text("whsec_")
+    page.get_by_role("button", name="Send a trial event").click()
+    expect(page.locator(".secret")).to_have_count(0)
+    expect(page.get_by_role("row")).to_have_count(2)
 
 
 def check(page: Page) -> None:

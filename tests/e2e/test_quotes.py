@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from catalog.services import load_catalog
-from planner.models import Quote, Scenario
+from planner.models import Quote, Scenario, ScenarioVersion
 from tests.e2e.conftest import OpenPage
 
 # The site writes in its own connection: the test must hold no transaction of its own.
@@ -77,6 +78,48 @@ def test_plan_sign_up_save_quote_pdf(open_page: OpenPage, tmp_path: Path) -> Non
     page.get_by_role("link", name="Quotes").first.click()
     expect(page.get_by_role("row")).to_have_count(2)
     check(page)
+
+
+def test_plan_sign_up_save_price_book_quote_pdf(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(QUESTION)
+    page.get_by_role("link", name="Save", exact=True).click()
+    sign_up(page, "ani@example.org")
+    page.get_by_label("Your organization").fill("Ani & Co")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Nothing: the same question has the same answer today")).to_be_visible()
+    scenario = page.url
+
+    page.get_by_role("link", name="Price books").first.click()
+    page.get_by_label("Name").fill("Contract 7")
+    page.get_by_role("button", name="Create").click()
+    page.get_by_role("link", name="Add a discount").click()
+    page.get_by_label(re.compile(r"^Discount")).fill("10")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("in use")).to_be_visible()
+    page.goto(scenario)
+    # What was saved at list prices costs less by now, and the page says how much.
+    expect(page.locator("#changes-title + div")).to_contain_text("−$")
+
+    page.goto(re.sub(r"/organizations/.*", QUESTION, page.url))
+    expect(page.get_by_text("With the prices of Ani & Co.")).to_be_visible()
+    page.get_by_role("link", name="Quote", exact=True).click()
+    page.get_by_label("Or as the next version of").select_option(index=1)
+    page.get_by_role("button", name="Save and quote").click()
+    page.locator("#f-buyer-name").fill("Buyer Ltd")
+    page.get_by_role("button", name="Issue").click()
+    expect(page.get_by_text(re.compile(r"Issued as \d{4}-0001"))).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="PDF EN").click()
+    path = tmp_path / "quote.pdf"
+    download.value.save_as(path)
+    assert path.read_bytes().startswith(b"%PDF-")
+    saved, priced = ScenarioVersion.objects.order_by("number")
+    listed, paid = (Decimal(row.plan["options"][0]["price"]["usd_per_node_hour"]) for row in (saved, priced))
+    assert paid == (listed * Decimal("0.9")).quantize(paid)
+    snapshot = Quote.objects.get().snapshot
+    assert snapshot is not None
+    assert Decimal(snapshot["lines"][0]["unit_price"]) == paid
+    assert "Contract 7" in snapshot["lines"][0]["source"]
 
 
 def test_share_a_scenario_and_revoke_the_link(open_page: OpenPage) -> None:

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from babel.numbers import get_currency_precision, list_currencies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -156,9 +157,8 @@ taxes = st.none() | st.builds(
     base_numerator=st.integers(1, 12),
     base_denominator=st.just(12),
 )
-CURRENCIES = [
-    Currency(code=code, minor_digits=digits) for code, digits in [("USD", 2), ("IDR", 0), ("JPY", 0), ("KWD", 3)]
-]
+CURRENCIES = [Currency(code=code, minor_digits=get_currency_precision(code)) for code in sorted(list_currencies())]
+"""Every one that a quote may be in."""
 
 
 def drawn_from(seed: int) -> dict[str, Any]:
