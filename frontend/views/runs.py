@@ -29,7 +29,7 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.models import Run, RunStatus
-from planner.selectors.runs import find_run
+from planner.selectors.runs import find_run, finished_runs_of
 from planner.services.runs import cancel_run, create_run
 
 SWEEP = "plan_sweep"
@@ -37,6 +37,8 @@ SIMULATION = "simulation"
 CAPACITY = "capacity_search"
 SIMULATED = (SIMULATION, CAPACITY)
 """Kinds whose result is that of a simulated run."""
+MOST_OTHERS = 20
+"""Of a person's own runs, to compare with."""
 STOP_POLLING = 286
 """htmx stops polling when an answer has this status."""
 
@@ -180,11 +182,14 @@ def _beside(request: HttpRequest, run: Run) -> dict[str, Any]:
         other = find_run(uuid=UUID(request.GET.get("with", "")), user=request.user)
     except ValueError:
         other = None
+    others = []
+    if run.kind in SIMULATED and run.status == RunStatus.SUCCEEDED:
+        others = finished_runs_of(user=request.user, kinds=SIMULATED, but=run, most=MOST_OTHERS)
     if other is None or other.kind not in SIMULATED or other.pk == run.pk:
-        return {"other": None}
+        return {"other": None, "others": others}
     here, there = run.result, other.result
     known = run.kind in SIMULATED and isinstance(here, dict) and isinstance(there, dict)
-    return {"other": other, "compared": compare(here or {}, there or {}) if known else ()}
+    return {"other": other, "others": others, "compared": compare(here or {}, there or {}) if known else ()}
 
 
 def _simulation_link(run: Run, given: dict[str, str]) -> str:

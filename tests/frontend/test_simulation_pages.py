@@ -134,6 +134,20 @@ def test_a_run_started_from_another_is_shown_beside_it(client: Client, catalog: 
     assert re.search(r"<th[^>]*>Requests</th><td>24</td><td>12</td>", text)
 
 
+def test_a_person_compares_with_runs_of_their_own(client: Client, finished: Run, django_user_model: Any) -> None:
+    assert 'name="with"' not in client.get(f"/runs/{finished.uuid}/").content.decode()
+    one, other = (django_user_model.objects.create_user(f"{name}@example.org") for name in ("one", "other"))
+    own = {"kind": "simulation", "status": RunStatus.SUCCEEDED, "params": {}, "result": {**result(), "requests": 24}}
+    mine, theirs = Run.objects.create(owner=one, **own), Run.objects.create(owner=other, **own)
+    Run.objects.create(owner=one, **(own | {"status": RunStatus.FAILED, "result": None}))
+    client.force_login(one)
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert re.findall(r'<option value="([^"]*)"', text) == [str(mine.uuid)]
+    text = client.get(f"/runs/{finished.uuid}/?with={mine.uuid}").content.decode()
+    assert re.search(r"<th[^>]*>Requests</th><td>12</td><td>24</td>", text)
+    assert "The other run" not in client.get(f"/runs/{finished.uuid}/?with={theirs.uuid}").content.decode()
+
+
 def test_a_post_may_ask_for_the_smallest_fleet(client: Client, catalog: object) -> None:
     question = "model=Llama+3.1+8B&requests_per_second=2&ttft_ms=900"
     assert "the question has none yet" not in client.get(f"{FORM}?{question}").content.decode()
@@ -239,7 +253,7 @@ def test_a_result_says_what_it_was_asked_with(client: Client, finished: Run) -> 
 def test_an_unknown_other_run_is_left_out(client: Client, finished: Run, other: str) -> None:
     response = client.get(f"/runs/{finished.uuid}/?with={other}")
     assert response.status_code == 200
-    assert "Beside the run before" not in response.content.decode()
+    assert "Side by side" not in response.content.decode()
 
 
 def test_the_timeline_comes_as_csv(client: Client, finished: Run) -> None:

@@ -1,0 +1,97 @@
+"""A simulation in parts on real workers, one killed at 30 % and the broker restarted empty: the same to the bit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.services import load_catalog
+from planner.models import Run, RunPart, RunStatus
+from planner.services.run_kind import in_turn
+from planner.services.runs import cancel_run, create_run
+from planner.services.simulation_parts import serve_part
+from planner.services.simulation_run import run_simulation
+from tests.planner.live_processes import LiveProcess, start_beat, start_worker
+from tests.planner.real_servers import restartable_redis
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("live-jobs")]
+
+PATIENCE_S = 240.0
+"""The first simulation of an installation waits for the compiler."""
+REGIONS = [{"name": name} for name in ("north", "east", "south", "west")]
+PARAMS: dict[str, Any] = {
+    "question": {
+        "model": "Llama 3.1 8B",
+        "requests_per_second": 5,
+        "accelerators": ["h100-sxm"],
+        "ttft_ms": 2000,
+        "max_options": 1,
+    },
+    "traffic": {"requests_per_second": 20, "hours": 1.5},
+    "scenario": {"replicas": 2, "node_failure_hours": 3, "repair_s": 600, "autoscaler": "hpa"},
+    "regions": REGIONS,
+}
+
+
+@pytest.fixture
+def processes() -> Iterator[list[LiveProcess]]:
+    started: list[LiveProcess] = []
+    yield started
+    for process in started:
+        process.kill()
+
+
+def _wait(run: Run, reached: Callable[[Run], bool]) -> Run:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        run.refresh_from_db()
+        if reached(run):
+            return run
+        time.sleep(0.02)
+    pytest.fail(f"run is still {run.status} at {run.progress}, attempts {run.attempts}, error {run.error}")
+
+
+def _undisturbed() -> dict[str, Any]:
+    return run_simulation(PARAMS, lambda share, message: None, in_turn(serve_part, PARAMS))
+
+
+def test_a_worker_killed_at_30_percent_changes_not_a_bit(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    load_catalog()
+    processes += [start_worker(tmp_path), start_worker(tmp_path), start_beat(tmp_path)]
+    run = create_run(kind="simulation", params=PARAMS)
+    _wait(run, lambda run: run.progress >= 0.3)
+    processes[0].kill()
+    _wait(run, lambda run: run.is_final)
+    assert (run.status, run.error) == (RunStatus.SUCCEEDED, None)
+    assert run.result == _undisturbed()
+    assert not RunPart.objects.exists()
+
+
+@pytest.mark.servers
+def test_a_redis_restarted_mid_run_changes_not_a_bit(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    load_catalog()
+    with restartable_redis() as server:
+        run = create_run(kind="simulation", params=PARAMS)
+        processes += [start_worker(tmp_path, broker_url=server.url) for _ in range(2)]
+        _wait(run, lambda run: run.progress >= 0.3)
+        server.restart()
+        _wait(run, lambda run: run.is_final)
+    assert (run.status, run.error, run.attempts) == (RunStatus.SUCCEEDED, None, 1)
+    assert run.result == _undisturbed()
+
+
+def test_a_simulation_on_two_workers_is_cancelled_in_two_seconds(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    load_catalog()
+    processes += [start_worker(tmp_path), start_worker(tmp_path)]
+    run = create_run(kind="simulation", params=PARAMS)
+    _wait(run, lambda run: run.progress >= 0.1)
+    asked_s = time.monotonic()
+    cancel_run(run=run)
+    _wait(run, lambda run: run.is_final)
+    assert run.status == RunStatus.CANCELLED
+    assert time.monotonic() - asked_s < 2
+    assert run.result is None
