@@ -58,6 +58,8 @@ class Axis:
     tick: Callable[[float], str]
     limit: float | None = None
     limit_label: str = ""
+    at: Sequence[float] = ()
+    """Where its ticks stand; round values where none are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,9 @@ def scaling(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str, name: str
     layout["yaxis"] = log_axis(y, [*(point.y for point in points), reach])
     layout["yaxis"]["title"] = {"text": ""}
     layout["showlegend"] = False
-    layout["annotations"] = _labels(points, chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
+    labels = _labels(points[1:], chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
+    # The line rises: what stands left of a point is clear of it above.
+    layout["annotations"] = [note | {"yshift": abs(note["yshift"])} for note in labels]
     layout["annotations"].append(above(y.title))
     return {"data": [perfect, _path(points, 0), _group_trace(name, points, 0), _ring(chosen)], "layout": layout}
 
@@ -348,7 +352,7 @@ def log_axis(axis: Axis, values: Sequence[float]) -> Figure:
     low, high = min([*values, *near], default=1.0), max([*values, *near], default=10.0)
     pad = max(0.06, 0.11 * math.log10(high / low))
     start, end = math.log10(low) - pad, math.log10(high) + pad
-    at = ticks(10**start, 10**end)
+    at = list(axis.at[:: max(1, math.ceil(len(axis.at) / MOST_TICKS))]) or ticks(10**start, 10**end)
     return {
         "type": "log",
         "range": [start, end],

@@ -204,7 +204,8 @@ def tokens_price(option: InferenceOption) -> str:
 def gpus_cell(cluster: Cluster) -> Cell:
     used, billed = numbers.fixed(cluster.gpus_used), numbers.count(cluster.gpus_billed)
     return Cell(
-        text=f"{used} / {billed}",
+        # One number where all that is billed is used: two are worth the width only where they differ.
+        text=used if cluster.gpus_used == cluster.gpus_billed else f"{used} / {billed}",
         sort=str(cluster.gpus_billed),
         exact=_("%(used)s GPUs used of %(billed)s billed") % {"used": used, "billed": billed},
     )

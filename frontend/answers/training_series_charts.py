@@ -52,10 +52,10 @@ def stages_chart(series: TrainingSeries) -> Chart:
         },
         figure=figures.stack(bars, names, parts.part_colors(shown), height=24 + 36 * len(bars)),
         parts=shown,
-        note=_("Below: the fullest stage. A stage keeps the activations of every micro-batch in flight; the first has "
-               "most of them.") + _left_out(len(series.ranks) - len(drawn)),
+        note=_("Below: the fullest stage. Earlier stages keep the activations of more micro-batches.")
+        + _left_out(len(series.ranks) - len(drawn)),
         twin=_stages_twin(series.ranks, names),
-    )  # fmt: skip
+    )
 
 
 def _left_out(stages: int) -> str:
@@ -118,7 +118,7 @@ def _scaling(option: TrainingOption, sizes: Sequence[ScalingPoint]) -> Chart:
     name = parts.accelerator(option.cluster)
     figure = figures.scaling(
         points,
-        figures.Axis(title=_("GPUs, log scale"), tick=numbers.rounded),
+        figures.Axis(title=_("GPUs, log scale"), tick=numbers.fixed, at=[size.gpus for size in sizes]),
         figures.Axis(title=_("Tokens a second, log scale"), tick=numbers.compact_money),
         chosen,
         name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from django import template
@@ -17,6 +18,7 @@ NOTE = (
     '<button type="button" class="tag tag-button {badge}" popovertarget="note-{place}">{text}</button>'
     '<div id="note-{place}" class="source" popover>{note}</div>'
 )
+UNITS = re.compile(r"(?<=\d) (%|GiB|ms|s\b|M\b)")
 ESCAPES = str.maketrans({"<": "\\u003C", ">": "\\u003E", "&": "\\u0026"})
 
 
@@ -24,6 +26,12 @@ ESCAPES = str.maketrans({"<": "\\u003C", ">": "\\u003E", "&": "\\u0026"})
 def compact(value: float | None) -> str:
     """Large counts with T, B, M."""
     return numbers.compact(value)
+
+
+@register.filter
+def tight(text: str) -> str:
+    """A sentence whose percent signs and units stay with their numbers at the end of a line."""
+    return UNITS.sub("\N{NO-BREAK SPACE}\\1", text)
 
 
 @register.filter

@@ -35,6 +35,8 @@ from planner.engine.workload import TrainingQuestion
 FloatArray = NDArray[np.float64]
 
 ALL_DOCUMENT: Final = 1e12
+ROUNDING: Final = 0.02
+"""Share by which a batch may move to become whole sequences that divide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,6 +172,25 @@ def _reliability(question: TrainingQuestion) -> Reliability:
     )
 
 
+def whole_sequences(asked: float) -> float:
+    """The whole number of sequences meant by ``asked``: itself where it is whole, else near and easy to divide.
+
+    Tokens that make no whole number of sequences are a round figure: of the numbers within 2 % the one that most
+    powers of two divide is taken, so that it spreads over ranks.
+
+    >>> whole_sequences(488.0), whole_sequences(488.28125), whole_sequences(1953.125), whole_sequences(0.3)
+    (488.0, 480.0, 1920.0, 1.0)
+    """
+    if asked == int(asked):
+        return max(1.0, asked)
+    for power in range(int(asked).bit_length(), 0, -1):
+        step = 1 << power
+        near = float(round(asked / step) * step)
+        if near and abs(near - asked) <= ROUNDING * asked:
+            return near
+    return max(1.0, float(round(asked)))
+
+
 def chosen_batch(question: TrainingQuestion, arch: ModelArch, tokens: float) -> float:
     """Global batch in sequences of a run on ``tokens`` tokens."""
     critical = critical_batch_tokens(final_loss(count_parameters(arch).active, max(tokens, 1e6)))
@@ -179,7 +200,7 @@ def chosen_batch(question: TrainingQuestion, arch: ModelArch, tokens: float) -> 
 def _batch(question: TrainingQuestion, critical: float, tokens: float) -> float:
     """Global batch in sequences: as asked (whole sequences), else from the critical batch."""
     if question.global_batch_tokens is not None:
-        return max(1.0, float(round(question.global_batch_tokens / question.sequence_length)))
+        return whole_sequences(question.global_batch_tokens / question.sequence_length)
     if question.method in FINETUNE_METHODS:
         return FINETUNE_BATCH_SEQUENCES
     return default_batch_sequences(min(critical, tokens), question.sequence_length)

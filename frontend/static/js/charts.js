@@ -17,13 +17,35 @@
     return Object.fromEntries(Object.entries(tokens).map(([hex, name]) => [hex, style.getPropertyValue(name).trim() || hex]));
   };
 
+  // Names beside points are placed for a laptop's width: where they would leave the drawing they change sides, or go.
+  const LETTER = 6.4;
+  const placed = (layout, width) => {
+    const { margin, xaxis, annotations } = layout;
+    if (!annotations || xaxis?.type !== "log") return layout;
+    const span = width - margin.l - margin.r;
+    const [start, end] = xaxis.range;
+    const kept = annotations.filter((note) => {
+      if (note.xref === "paper" || !note.xshift || note.yref === "paper") return true;
+      const at = margin.l + ((note.x - start) / (end - start)) * span;
+      const length = note.text.length * LETTER + Math.abs(note.xshift);
+      const fitsLeft = at - length > 0;
+      const fitsRight = at + length < width;
+      if (note.xanchor === "left" ? fitsRight : fitsLeft) return true;
+      if (!fitsLeft && !fitsRight) return false;
+      note.xanchor = fitsRight ? "left" : "right";
+      note.xshift = Math.abs(note.xshift) * (fitsRight ? 1 : -1);
+      return true;
+    });
+    return { ...layout, annotations: kept };
+  };
+
   const draw = (plot) => {
     const script = document.getElementById(plot.dataset.figure);
     if (!script || !window.Plotly) return;
     const figure = JSON.parse(script.textContent);
     const { tokens, ...meta } = figure.layout.meta;
     const colors = colorsOf(tokens);
-    const layout = themed({ ...figure.layout, meta }, colors);
+    const layout = placed(themed({ ...figure.layout, meta }, colors), plot.clientWidth);
     Plotly.react(plot, themed(figure.data, colors), layout, CONFIG).then(() => {
       plot.dataset.drawn = "true";
       plot.removeAllListeners?.("plotly_click");
