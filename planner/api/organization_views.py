@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
@@ -38,6 +39,7 @@ from planner.selectors.scope import Scope, scope_of, scopes_of
 from planner.services.json_input import read_body
 from planner.services.organization_inputs import OrganizationInput, RoleInput
 from planner.services.organizations import change_role, create_organization, remove_member, rename_organization
+from planner.services.tenancy import lock
 
 TAG = "organizations"
 SEARCH = containing("Text in the name.", "name")
@@ -139,9 +141,12 @@ class OrganizationView(ApiView):
         """Its slug stays."""
         scope = self._scope(request, organization_id)
         scope.require("planner.change_organization")
-        self.require_match(request, organization_id=organization_id)
-        values = read_body(OrganizationInput, self.body())
-        return Response(_written([scope], rename_organization(scope=scope, name=values.name)), headers=PRIVATE)
+        with transaction.atomic():
+            lock(scope.organization)
+            self.require_match(request, organization_id=organization_id)
+            values = read_body(OrganizationInput, self.body())
+            renamed = rename_organization(scope=scope, name=values.name)
+        return Response(_written([scope], renamed), headers=PRIVATE)
 
 
 class MembershipsView(TenantListView):

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
@@ -24,6 +25,7 @@ from rest_framework.response import Response
 from planner.api.auth import ORGANIZATION_HEADER, request_scope
 from planner.api.base import ApiView
 from planner.api.components import ref
+from planner.api.conditions import CHANGES
 from planner.api.filters import Filter, read_parameters
 from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
 from planner.api.paging import CURSOR_WORDS, DEFAULT_LIMIT, LIMIT, ListKeyPagination, bad_cursor
@@ -33,6 +35,7 @@ from planner.models import Organization
 from planner.permissions import PERMISSIONS
 from planner.selectors.scope import Scope
 from planner.services.idempotency import KEY_FIELD, KEY_LENGTH
+from planner.services.tenancy import lock
 from planner.services.tiers import usage
 
 QUOTA_HEADER = "Takar-Quota"
@@ -66,7 +69,21 @@ class TenantView(ApiView):
         if permission is not None:
             self.scope = request_scope(request)
             self.scope.require(permission)
-            self.require_match(request, **kwargs)
+            if request.method in CHANGES and "If-Match" in request.headers:
+                name = request.method.lower()
+                setattr(self, name, self._if_matched(getattr(self, name, self.http_method_not_allowed)))
+
+    def _if_matched(self, change: Callable[..., Response]) -> Callable[..., Response]:
+        """``change`` in one transaction with the check of what it rests on: nobody else's conditional change fits
+        between the two."""
+
+        def checked(request: Request, *args: Any, **names: Any) -> Response:
+            with transaction.atomic():
+                lock(self.scope.organization)
+                self.require_match(request, **names)
+                return change(request, *args, **names)
+
+        return checked
 
     def once_here(self, what: str, make: Callable[[], UUID], asked: Mapping[str, Any]) -> UUID:
         """``once``, in the space of this caller in this organization."""
