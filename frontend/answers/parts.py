@@ -338,7 +338,10 @@ def model_facts(model: ModelSummary) -> tuple[tuple[str, str], ...]:
         (_("Attention"), shown(model.attention)),
         (_("Native format"), words.choice(model.native_format)),
         (_("KV cache a token"), _("%(n)s KiB at 16 bit") % {"n": numbers.rounded(model.kv_bytes_per_token / 1024)}),
-        (_("Longest context"), _("%(n)s tokens") % {"n": numbers.fixed(model.max_context)}),
+        (
+            _("Longest context"),
+            _("%(n)s tokens") % {"n": numbers.fixed(model.max_context)} if model.max_context else _("not stated"),
+        ),
     )
 
 

@@ -274,7 +274,8 @@ class ModelSummary:
     native_format: str
     kv_bytes_per_token: float
     """16-bit, whole model, one token."""
-    max_context: int
+    max_context: int | None
+    """None: not stated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

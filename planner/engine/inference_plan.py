@@ -65,7 +65,7 @@ def plan_inference(
     """
     _check_context(question, arch)
     check_pinned(arch, question)
-    check_regimes(arch, question)
+    check_regimes(arch, question, draft)
     demand = demand_of(question, memory_profile.allocator.block_tokens)
     table = offer_table(snapshot)
     selection = select_offers(table, question, today)

@@ -79,6 +79,16 @@ def working(
     )
 
 
+def _peak_formula(question: InferenceQuestion, demand: Demand) -> str:
+    if demand.is_offline:
+        return say(
+            "{requests:,} requests / {hours:g} h", requests=question.offline_requests, hours=question.offline_hours
+        )
+    return say(
+        "{mean:.4g} req/s mean x peak factor {factor:g}", mean=demand.mean_requests_s, factor=question.peak_factor
+    )
+
+
 def _demand_terms(sized: Sized, row: int, question: InferenceQuestion, demand: Demand) -> Iterator[Term]:
     active = int(sized.sizing.replicas[row])
     if demand.clients:
@@ -95,11 +105,7 @@ def _demand_terms(sized: Sized, row: int, question: InferenceQuestion, demand: D
             name="peak",
             value=demand.peak_requests_s,
             unit="req/s",
-            formula=say(
-                "{mean:.4g} req/s mean x peak factor {factor:g}",
-                mean=demand.mean_requests_s,
-                factor=question.peak_factor,
-            ),
+            formula=_peak_formula(question, demand),
         )
         yield Term(
             group="demand",

@@ -22,7 +22,7 @@ def summarize(arch: ModelArch) -> ModelSummary:
         attention=joined((_describe(group) for group in arch.attention if group.kind != "none"), ", "),
         native_format=arch.native_format,
         kv_bytes_per_token=float(kv_bytes_per_token_per_gpu(arch, "bf16", 1, 1)),
-        max_context=arch.max_context,
+        max_context=arch.max_context or None,
     )
 
 

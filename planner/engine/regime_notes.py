@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_arch import ModelArch
+from planner.engine.param_count import count_parameters
 from planner.engine.sentences import Code, say
 from planner.engine.serving_regimes import lora_slots
 from planner.engine.speculation import tokens_per_step
 from planner.engine.workload import InferenceQuestion
 
+VOCABULARY_SLACK = 0.02
+"""Vocabularies are padded differently; a larger difference is another tokenizer."""
 
-def check_regimes(arch: ModelArch, question: InferenceQuestion) -> None:
-    """Raise ``InvalidQuestion`` for settings that this model can't have."""
+
+def check_regimes(arch: ModelArch, question: InferenceQuestion, draft: ModelArch | None = None) -> None:
+    """Raise ``InvalidQuestion`` for settings that this model can't have; ``draft`` is the draft model named."""
     has_experts = any(group.kind == "moe" for group in arch.ffn)
     tokens = question.input_tokens + question.output_tokens
     errors = []
@@ -26,8 +30,29 @@ def check_regimes(arch: ModelArch, question: InferenceQuestion) -> None:
         errors.append(
             _fault("max_model_len", question.max_model_len, message, say("{tokens:,} or more", tokens=tokens))
         )
+    if draft is not None:
+        errors += _draft_faults(arch, question, draft)
     if errors:
         raise InvalidQuestion(errors)
+
+
+def _draft_faults(arch: ModelArch, question: InferenceQuestion, draft: ModelArch) -> Iterator[FieldError]:
+    """A draft's tokens are the model's own, and cost less."""
+    if abs(draft.vocab / arch.vocab - 1.0) > VOCABULARY_SLACK:
+        message = say(
+            "Its vocabulary of {draft:,} is not the model's {model:,}: its tokens can't be verified.",
+            draft=draft.vocab,
+            model=arch.vocab,
+        )
+        yield _fault("draft_model", question.draft_model, message, say("a model with the same tokenizer"))
+    ours, theirs = count_parameters(arch).active, count_parameters(draft).active
+    if theirs >= ours:
+        message = say(
+            "It has {draft:.3g} B active parameters, the model {model:.3g} B: drafting would cost more than it saves.",
+            draft=theirs / 1e9,
+            model=ours / 1e9,
+        )
+        yield _fault("draft_model", question.draft_model, message, say("a smaller model"))
 
 
 def _fault(field: str, value: object, message: str, allowed: str) -> FieldError:
@@ -56,10 +81,18 @@ def _beyond(question: InferenceQuestion, arch: ModelArch) -> Iterator[str]:
 
 def regime_assumptions(question: InferenceQuestion, arch: ModelArch) -> list[str]:
     """What the answer rests on beside a plain question's assumptions."""
-    return list(_assumptions(question))
+    return list(_assumptions(question, arch))
 
 
-def _assumptions(question: InferenceQuestion) -> Iterator[str]:
+def _assumptions(question: InferenceQuestion, arch: ModelArch) -> Iterator[str]:
+    if question.speculation == "mtp" and not arch.mtp_params:
+        yield say(
+            "No multi-token prediction layer of {model} is known: its drafts are timed as one layer like its last. "
+            "Without such a layer in the checkpoint the engine can't draft this way.",
+            model=arch.name,
+        )
+    if question.speculation == "eagle":
+        yield say("EAGLE drafts with a layer that was trained for this model; it isn't part of the checkpoint.")
     if question.speculation != "none":
         yield say(
             "Speculative decoding ({kind}): {drafts} tokens drafted a step, each kept with probability "

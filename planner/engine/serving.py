@@ -95,7 +95,8 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
     ttft = _closed_ttft(c, one, residents, waiting, 1.0 / waves)
     tpot_mean = one.decode_s * stretch / np.maximum(load.output_tokens - 1.0, 1.0)
     tpot = _tpot_spread(load, one.prompt_s, tpot_mean, rate)
-    return _estimate(c, load, limits, ttft, tpot, rate, residents, capacity, one, wanted / places)
+    # What a queue that runs dry gets through, its last answers among few others included, is all there is.
+    return _estimate(c, load, limits, ttft, tpot, rate, residents, capacity / stretch, one, wanted / places)
 
 
 def _waves(load: ServingLoad) -> Any:

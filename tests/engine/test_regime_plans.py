@@ -13,6 +13,7 @@ from planner.engine.answers import InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference
+from planner.engine.regime_notes import check_regimes
 from planner.engine.workload import InferenceQuestion, parse_question
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
@@ -84,6 +85,36 @@ def test_a_named_draft_model_is_loaded_and_cached() -> None:
     assert fault(speculation="draft_model") == ("draft_model", "conflict")
 
 
+@pytest.mark.parametrize(
+    ("draft", "said"),
+    [
+        ("qwen3-0.6b", "Its vocabulary of 151,936 is not the model's 128,256: its tokens can't be verified."),
+        ("llama-3.1-8b", "It has 8.03 B active parameters, the model 8.03 B: drafting would cost more than it saves."),
+        ("llama-3.1-70b", "It has 70.6 B active parameters, the model 8.03 B: drafting would cost more than it saves."),
+    ],
+)
+def test_a_draft_model_has_the_same_tokenizer_and_is_smaller(draft: str, said: str) -> None:
+    with pytest.raises(InvalidQuestion) as caught:
+        plan(speculation="draft_model", draft_model=draft)
+    (error,) = caught.value.errors
+    assert (error.field, error.value, error.code) == ("draft_model", draft, "conflict")
+    assert error.message == said
+
+
+def test_vocabularies_of_one_family_are_padded_differently() -> None:
+    small, large = published("qwen2.5-0.5b"), published("qwen2.5-72b")
+    assert (small.vocab, large.vocab) == (151_936, 152_064)
+    check_regimes(large, InferenceQuestion(speculation="draft_model", draft_model="qwen2.5-0.5b"), small)
+
+
+def test_a_draft_layer_that_is_not_known_is_said_so() -> None:
+    asked = {"weight_formats": ["bf16"], "tensor_parallel": 8, "speculation": "mtp"}
+    unknown, known = plan(**asked), plan(**asked | {"model": "deepseek-v3", "weight_formats": ["auto"]})
+    said = "No multi-token prediction layer of Llama 3.1 8B is known"
+    assert any(line.startswith(said) for line in unknown.assumptions)
+    assert not any("is known" in line for line in known.assumptions)
+
+
 # Adapters
 
 
@@ -133,6 +164,13 @@ def test_an_offline_job_is_done_in_time() -> None:
     assert job.hours * 3600 * option.speed.output_tok_s / 250 == pytest.approx(2_000_000)
     assert float(job.usd) == pytest.approx(job.hours * float(option.price.usd_per_hour), abs=0.01)
     assert plan().options[0].job is None
+    peak = next(term for term in option.working if term.name == "peak")
+    assert peak.formula == "2,000,000 requests / 12 h"
+    # What is shown is what it was sized by: a replica fewer would not do.
+    for each in found.options:
+        replicas, used = each.layout.replicas, each.speed.utilization
+        assert used <= 0.8 + 1e-9
+        assert replicas == 1 or used * replicas / (replicas - 1) > 0.8
     assert fault(requests_per_second=None, offline_requests=10, offline_hours=1, ttft_ms=500) == ("ttft_ms", "conflict")
     assert fault(requests_per_second=None, offline_requests=10) == ("offline_hours", "required")
     assert fault(offline_requests=10, offline_hours=1) == ("requests_per_second", "required")
