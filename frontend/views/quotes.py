@@ -236,6 +236,7 @@ def shown_quote(snapshot: QuoteSnapshot, in_words: Wording) -> dict[str, Any]:
         "headline": in_words.money(snapshot.total.term, snapshot.currency),
         "term": in_words.months(snapshot.months),
         "is_taxed": snapshot.tax is not None,
+        "is_known": snapshot.total.term is not None,
         "buyer": snapshot.buyer.name,
         "valid_until": snapshot.valid_until,
         "fx": [
