@@ -15,6 +15,7 @@ from frontend.query import read_query
 from frontend.tenancy import active_scope
 from frontend.views.guard import needs_catalog
 from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
+from planner.services.audit import note_export
 
 PLACE = ("rank", "provider", "region", "country", "instance_type", "accelerator", "purchase_option")
 SIZE = ("nodes", "gpus_per_node", "gpus_used", "gpus_billed")
@@ -32,13 +33,17 @@ PACE = ("days", "step_s", "mfu", "tokens_per_s", "tokens_per_s_per_gpu", "gpu_ho
 def plan_csv(request: HttpRequest, kind: str) -> HttpResponse:
     """The options listed, one a row, at full precision; cells that a spreadsheet would run are defused."""
     this = KINDS[kind]
-    outcome = plan_for(this, read_query(request.GET, this.question_type), active_scope(request))
+    scope = active_scope(request)
+    outcome = plan_for(this, read_query(request.GET, this.question_type), scope)
     if outcome.plan is None:
         lines = [f"{error.field}: {error_text(error)} {allowed_text(error)}" for error in outcome.errors]
         return HttpResponse("\n".join(lines), status=400, content_type="text/plain; charset=utf-8")
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="takar-{kind}-{outcome.plan.priced_on}.csv"'
     csv.writer(response).writerows(_rows(outcome.plan))
+    if scope is not None:
+        # Its prices leave with the file.
+        note_export(scope=scope, subject=scope.organization, what=f"{kind} plan", options=len(outcome.plan.options))
     return response
 
 

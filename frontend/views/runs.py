@@ -22,7 +22,7 @@ from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
-from frontend.tenancy import active_scope
+from frontend.tenancy import active_scope, my_scopes
 from planner.engine.errors import InvalidQuestion
 from planner.engine.field_spec import specs
 from planner.engine.simulate.question import SimulationQuestion
@@ -30,6 +30,7 @@ from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run, finished_runs_of
+from planner.services.audit import note_export
 from planner.services.runs import cancel_run, create_run
 
 SWEEP = "plan_sweep"
@@ -94,6 +95,9 @@ def run_csv(request: HttpRequest, uuid: UUID) -> HttpResponse:
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="takar-{name}-{run.uuid}.csv"'
     csv.writer(response).writerows(rows(result))
+    scope = next((each for each in my_scopes(request) if each.organization.pk == run.organization_id), None)
+    if scope is not None:
+        note_export(scope=scope, subject=scope.organization, what=name, run=run.uuid)
     return response
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from planner.access_log import AccessLog
 from planner.logs import LogFormat, configure_logs, masked
-from planner.models import Role
+from planner.models import AuditEntry, Role
 from tests.planner.organizations import Tenant, tenant_factory
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +101,17 @@ def test_where_no_mail_is_sent_the_page_says_so(client: Client, settings: Any, p
     assert "No mail server is set up here" in client.get(path).content.decode()
     settings.MAIL_IS_SENT = True
     assert "No mail server is set up here" not in client.get(path).content.decode()
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_plan_with_an_organizations_prices_that_leaves_as_a_file_is_in_its_audit_log(
+    client: Client, tenant: Tenant
+) -> None:
+    address = "/plans/inference.csv?model=Llama+3.1+8B&requests_per_second=5&accelerators=h100-sxm&max_options=2"
+    assert client.get(address).status_code == 200
+    exports = AuditEntry.objects.filter(organization=tenant.organization, changes__has_key="export")
+    assert not exports.exists()
+    client.force_login(tenant.people[Role.VIEWER])
+    assert client.get(address).status_code == 200
+    entry = exports.get()
+    assert (entry.actor_email, entry.changes["export"]) == ("viewer-acme@example.org", [None, "inference plan"])
