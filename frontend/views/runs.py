@@ -21,6 +21,7 @@ from frontend.answers.sweep import present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
+from frontend.progress_words import progress_words
 from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.tenancy import active_scope, my_scopes
 from planner.engine.errors import InvalidQuestion
@@ -162,6 +163,7 @@ def _context(run: Run) -> dict[str, Any]:
         "run": run,
         "title": titles.get(run.kind, run.kind),
         "question": _in_words(given),
+        "doing": progress_words(run.message),
         "percent": numbers.percent(run.progress),
         "elapsed": _elapsed(run),
         "remaining": _remaining(run),

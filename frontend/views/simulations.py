@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 from frontend.forms import FormField, allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.simulation_params import regions_of, run_before, sources, trace_of
 from frontend.tenancy import active_scope
 from frontend.typed_numbers import read_typed
 from frontend.views.guard import needs_catalog
@@ -25,9 +26,8 @@ from planner.engine.field_spec import specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion, parse_question
-from planner.selectors.runs import find_run
 from planner.services.runs import create_run
-from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, has_trace, store_trace
+from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 
 SECONDS_PER_DAY = 86_400
 TRAFFIC = (
@@ -113,38 +113,15 @@ def _start(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> Any:
     traffic, scenario = _part("traffic", typed, faults), _part("fleet", typed, faults)
     if faults:
         raise InvalidQuestion(faults)
-    upload = request.FILES.get("trace")
-    again = "" if upload else _kept_trace(request)
-    source = {"trace": _keep(upload)} if upload else {"trace": again} if again else {"traffic": traffic}
-    params |= {"scenario": scenario} | source
+    params |= sources(request, traffic, scenario)
     kind = CAPACITY if request.POST.get("goal") == "smallest" else SIMULATION
     try:
         owner = request.user if request.user.is_authenticated else None
         return create_run(kind=kind, params=params, owner=owner, scope=active_scope(request))
     except InvalidQuestion as invalid:
-        if upload:
+        if "trace" in request.FILES:
             delete_trace(params["trace"])
         raise InvalidQuestion([_on_page(fault) for fault in invalid.errors]) from invalid
-
-
-def _kept_trace(request: HttpRequest) -> str:
-    """The trace of the run that this one is to be compared with, where the form says to use it again."""
-    return _trace_before(request, request.POST.get("from", "")) if request.POST.get("again-trace") else ""
-
-
-def _trace_before(request: HttpRequest, before: str) -> str:
-    if not _uuid(before):
-        return ""
-    run = find_run(uuid=UUID(before), user=request.user)
-    trace = run.params.get("trace") if run is not None else None
-    return trace if isinstance(trace, str) and has_trace(trace) else ""
-
-
-def _keep(upload: Any) -> str:
-    if (upload.size or 0) > MAX_TRACE_BYTES:
-        allowed = f"up to {MAX_TRACE_BYTES // 2**20} MiB"
-        raise InvalidQuestion([FieldError(field="trace", value=None, message="Too large.", allowed=allowed)])
-    return store_trace(upload.chunks())
 
 
 def _part(part: str, typed: Mapping[str, str], faults: list[FieldError]) -> dict[str, Any]:
@@ -160,7 +137,8 @@ def _on_page(fault: FieldError) -> FieldError:
     """A job's fault by the name of the form's field."""
     part, dot, name = fault.field.partition(".")
     page_part = {"scenario": "fleet", "traffic": "traffic"}.get(part)
-    return replace(fault, field=f"{page_part}-{name}") if dot and page_part else fault
+    own = f"{page_part}-{name}"
+    return replace(fault, field=own) if dot and own in _all_names() else fault
 
 
 def _form(
@@ -176,12 +154,15 @@ def _form(
     ]
     query = canonical_query(asked.given, InferenceQuestion)
     before = _uuid((request.POST if request.method == "POST" else request.GET).get("from", ""))
+    before_run = run_before(request, before)
     context = {
         "nav": "",
         "query": query,
         "option": typed.get("fleet-option", ""),
         "before": before,
-        "has_trace": bool(_trace_before(request, before)),
+        "has_trace": bool(trace_of(before_run)),
+        "regions_before": ", ".join(str(region.get("name", "")) for region in regions_of(before_run)),
+        "scenario_error": _line(faults["scenario"]) if "scenario" in faults else "",
         "has_limits": bool(asked.given.get("ttft_ms") or asked.given.get("tpot_ms")),
         "groups": groups,
         "trace_error": _line(faults["trace"]) if "trace" in faults else "",

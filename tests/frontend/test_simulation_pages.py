@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
 from frontend.figures import Axis
 from frontend.run_figures import over_time
@@ -175,6 +176,49 @@ def test_the_trace_of_the_run_before_is_used_again(client: Client, catalog: obje
     assert second.params["trace"] == first.params["trace"]
     post(client, **{"from": str(first.uuid)})
     assert "trace" not in Run.objects.exclude(pk__in=(first.pk, second.pk)).get().params
+
+
+REGIONS = b'{"max_outstanding": 9, "regions": [{"name": "Jakarta"}, {"name": "Singapore", "traffic": {"hours": 0.1}}]}'
+
+
+def test_a_scenario_file_brings_settings_and_regions(client: Client, catalog: object) -> None:
+    given = {"fleet-replicas": "2", "fleet-max_outstanding": "4", "traffic-hours": "0.2"}
+    post(client, scenario=SimpleUploadedFile("scenario.json", REGIONS), **given)
+    first = Run.objects.get()
+    assert first.params["scenario"] == {"replicas": 2, "max_outstanding": 9}
+    assert [region["name"] for region in first.params["regions"]] == ["Jakarta", "Singapore"]
+    Run.objects.filter(pk=first.pk).update(status=RunStatus.CANCELLED)
+    assert "run before again: Jakarta, Singapore" in client.get(f"{FORM}?from={first.uuid}").content.decode()
+    post(client, **{"from": str(first.uuid), "again-regions": "1"})
+    assert Run.objects.exclude(pk=first.pk).get().params["regions"] == first.params["regions"]
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (b"{", "Not JSON:"),
+        (b"[]", "one JSON object"),
+        (b"{" + b" " * 300_000 + b"}", "Too large."),
+        (b'{"regions": [{"name": "a"}, {"name": "a"}]}', "regions.1.name: Named twice."),
+        (b'{"speed": 1}', "scenario.speed:"),
+    ],
+)
+def test_a_bad_scenario_file_is_said_on_the_form(client: Client, catalog: object, content: bytes, shown: str) -> None:
+    response = post(client, scenario=SimpleUploadedFile("scenario.json", content))
+    assert response.status_code == 400
+    assert shown in response.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_progress_is_told_in_the_pages_language(client: Client, finished: Run) -> None:
+    message = "2, 4 replicas: 65,536 requests, 1.50 h simulated"
+    Run.objects.update(status=RunStatus.RUNNING, result=None, message=message, lease_expires_at=timezone.now())
+    assert message in client.get(f"/runs/{finished.uuid}/").content.decode()
+    client.cookies["django_language"] = "id"
+    assert (
+        "2, 4 replika: 65,536 permintaan, 1.50 jam disimulasikan"
+        in client.get(f"/runs/{finished.uuid}/").content.decode()
+    )
 
 
 def searched() -> dict[str, Any]:

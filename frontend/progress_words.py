@@ -1,0 +1,44 @@
+"""What a job says it is doing, in the page's language: the worker that writes it knows none."""
+
+from __future__ import annotations
+
+import re
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+SAID = (
+    (
+        re.compile(r"Compiling the simulator, once for this installation: about a minute"),
+        gettext_lazy("Compiling the simulator, once for this installation: about a minute"),
+    ),
+    (re.compile(r"Loading the simulator"), gettext_lazy("Loading the simulator")),
+    (re.compile(r"Reading the trace: (?P<n>[\d,]+) rows"), gettext_lazy("Reading the trace: %(n)s rows")),
+    (
+        re.compile(r"(?P<n>[\d,]+) requests, (?P<hours>[\d.]+) h simulated"),
+        gettext_lazy("%(n)s requests, %(hours)s h simulated"),
+    ),
+    (re.compile(r"Planning (?P<n>\S+) times the load"), gettext_lazy("Planning %(n)s times the load")),
+)
+TRIED = re.compile(r"(?P<sizes>[\d, ]+) replicas(: (?P<rest>.*))?")
+SETTINGS = re.compile(r"(?P<n>\d+) autoscaler settings(: (?P<rest>.*))?")
+
+
+def progress_words(message: str) -> str:
+    """The message as a page says it; one that isn't known stays as it is.
+
+    >>> progress_words("2, 4 replicas: Loading the simulator"), progress_words("step 3")
+    ('2, 4 replicas: Loading the simulator', 'step 3')
+    """
+    if tried := TRIED.fullmatch(message):
+        return _with_rest(_("%(sizes)s replicas") % {"sizes": tried["sizes"]}, tried["rest"])
+    if tried := SETTINGS.fullmatch(message):
+        return _with_rest(_("%(n)s autoscaler settings") % {"n": tried["n"]}, tried["rest"])
+    for pattern, words in SAID:
+        if said := pattern.fullmatch(message):
+            return str(words) % said.groupdict() if said.groupdict() else str(words)
+    return message
+
+
+def _with_rest(words: str, rest: str | None) -> str:
+    return f"{words}: {progress_words(rest)}" if rest else words

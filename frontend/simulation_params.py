@@ -1,0 +1,81 @@
+"""What the simulation form asks for, as a job's parameters: typed fields, an uploaded trace, a scenario file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+
+from planner.engine.errors import FieldError, InvalidQuestion
+from planner.models import Run
+from planner.selectors.runs import find_run
+from planner.services.json_input import read_object
+from planner.services.stored_traces import MAX_TRACE_BYTES, has_trace, store_trace
+
+SCENARIO_BYTES = 256 * 2**10
+
+
+def run_before(request: HttpRequest, name: str) -> Run | None:
+    """The run that this one is to be compared with, where its name is one."""
+    try:
+        return find_run(uuid=UUID(name), user=request.user)
+    except ValueError:
+        return None
+
+
+def trace_of(run: Run | None) -> str:
+    """The trace that a run serves, while it is kept."""
+    trace = run.params.get("trace") if run is not None else None
+    return trace if isinstance(trace, str) and has_trace(trace) else ""
+
+
+def regions_of(run: Run | None) -> list[Any]:
+    """The regions of a run."""
+    regions = run.params.get("regions") if run is not None else None
+    return regions if isinstance(regions, list) else []
+
+
+def sources(request: HttpRequest, traffic: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """Scenario, traffic or trace, and regions: uploads go before what the run before had, that before typed fields.
+
+    Raises ``InvalidQuestion`` for a file that can't be used. A trace is kept from here on.
+    """
+    before = run_before(request, request.POST.get("from", ""))
+    found: dict[str, Any] = {"scenario": dict(scenario)}
+    regions = regions_of(before) if request.POST.get("again-regions") else []
+    upload = request.FILES.get("scenario")
+    if upload is not None:
+        given = _read_scenario(upload)
+        regions = given.pop("regions", regions)
+        found["scenario"] |= given
+    if regions:
+        found["regions"] = regions
+    trace = request.FILES.get("trace")
+    again = trace_of(before) if request.POST.get("again-trace") else ""
+    if trace is not None:
+        found["trace"] = _keep(trace)
+    elif again:
+        found["trace"] = again
+    else:
+        found["traffic"] = dict(traffic)
+    return found
+
+
+def _read_scenario(upload: Any) -> dict[str, Any]:
+    if (upload.size or 0) > SCENARIO_BYTES:
+        allowed = f"up to {SCENARIO_BYTES // 2**10} KiB"
+        raise InvalidQuestion([FieldError(field="scenario", value=None, message="Too large.", allowed=allowed)])
+    try:
+        return read_object(upload.read())
+    except InvalidQuestion as invalid:
+        raise InvalidQuestion([replace(fault, field="scenario") for fault in invalid.errors]) from invalid
+
+
+def _keep(upload: Any) -> str:
+    if (upload.size or 0) > MAX_TRACE_BYTES:
+        allowed = f"up to {MAX_TRACE_BYTES // 2**20} MiB"
+        raise InvalidQuestion([FieldError(field="trace", value=None, message="Too large.", allowed=allowed)])
+    return store_trace(upload.chunks())
