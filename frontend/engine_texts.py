@@ -153,6 +153,7 @@ TEXTS = (
     _("Not true or false."),
     _("Out of range."),
     _("State the traffic in exactly one way."),
+    _("State the traffic."),
     _("Unknown field."),
     _("Unknown kind."),
     _("Queued"),

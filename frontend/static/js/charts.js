@@ -97,11 +97,13 @@
     if (event.target.querySelector?.("[data-figure]")) drawAll();
   });
   // Paper has a width of its own: charts are drawn to it, and back again afterwards.
-  const PAPER = { "plot-tradeoff": 400 };
+  const PAPER = { "plot-tradeoff": { width: 400, height: 290 } };
+  const SMALL_PAPER = { width: 265, height: 190 };
   window.addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll(".working")) details.open = true;
     for (const plot of document.querySelectorAll("[data-drawn]")) {
-      Plotly.relayout(plot, { autosize: false, width: PAPER[plot.id] ?? 265 });
+      const { width, height } = PAPER[plot.id] ?? SMALL_PAPER;
+      Plotly.relayout(plot, { autosize: false, width, height: Math.min(height, plot.layout.height) });
     }
   });
   window.addEventListener("afterprint", drawAll);
