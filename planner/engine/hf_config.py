@@ -14,6 +14,7 @@ from planner.engine.errors import UnsupportedModel
 from planner.engine.hf_attention import attention_groups
 from planner.engine.hf_blocks import KEY as BLOCKS
 from planner.engine.hf_blocks import block_groups
+from planner.engine.hf_encoder import encoder_params
 from planner.engine.hf_families import DEFAULT_FAMILY, FAMILIES, NOT_DECODERS, PARALLEL_NORM_TYPES, PLAIN_TYPES, Family
 from planner.engine.hf_ffn import ffn_groups
 from planner.engine.hf_quantization import native_format
@@ -22,6 +23,8 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.param_count import count_parameters
 
 MAX_PARAMETERS = 10**15
+PREDICTORS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
+"""How many layers predict further tokens, in the spellings there are."""
 DEFAULT_NAME = "model from config.json"
 
 
@@ -48,6 +51,7 @@ def parse_hf_config(config: Mapping[str, Any]) -> ModelArch:
     else:
         attention, ffn = attention_groups(reader, family, hidden, layers), ffn_groups(reader, family, hidden, layers)
     positions = (context + family.position_offset) * hidden if family.learned_positions else 0
+    towers, unread = encoder_params(reader, hidden)
     arch = ModelArch(
         name=_name(reader),
         hidden=hidden,
@@ -63,11 +67,17 @@ def parse_hf_config(config: Mapping[str, Any]) -> ModelArch:
         max_context=context,
         native_format=weight_format,
         quantized_modules=modules,
+        encoder_params=towers,
+        unread_parts=unread,
         unknown_type=_unknown_type(reader),
     )
-    if count_parameters(arch).total > MAX_PARAMETERS:
+    counts = count_parameters(arch)
+    if counts.total > MAX_PARAMETERS:
         raise UnsupportedModel("hidden_size: sizes multiply to more than 10^15 parameters.", field="hidden_size")
-    return arch
+    predictors = reader.optional(*PREDICTORS, maximum=MAX_LAYERS)
+    # A layer like the mean one, and the projection of two hidden states to one.
+    layer = (counts.total - counts.embedding - counts.lm_head) // layers
+    return replace(arch, mtp_params=predictors * (layer + 2 * hidden**2))
 
 
 def _family(reader: ConfigReader) -> Family:

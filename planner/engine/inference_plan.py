@@ -31,7 +31,7 @@ from planner.engine.inference_rejections import reject_budget, reject_shapes
 from planner.engine.inference_sizing import Models, size_candidates
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
-from planner.engine.model_summary import model_reading, summarize, warnings
+from planner.engine.model_summary import model_reading, summarize, towers, warnings
 from planner.engine.offers import offer_table, select_offers
 from planner.engine.regime_notes import beyond_measured, check_regimes, regime_assumptions
 from planner.engine.rejections import in_order
@@ -168,7 +168,7 @@ def _assumptions(question: InferenceQuestion, arch: ModelArch, profile: ServingM
         say("A month is 730 hours, rented throughout at the size the peak needs."),
         say("Prices are {prices}, before tax, support, storage and egress.", prices=Noun(prices)),
     ]
-    lines += [*model_reading(question, arch), *regime_assumptions(question, arch)]
+    lines += [*model_reading(question, arch), *towers(arch), *regime_assumptions(question, arch)]
     if question.kv_format == "auto":
         lines.append(say("KV cache in 16 bit."))
     if "auto" in question.weight_formats:

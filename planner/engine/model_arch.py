@@ -114,5 +114,7 @@ class ModelArch:
     native_format: str = "bf16"
     quantized_modules: str = ""
     """Which modules the native checkpoint quantizes, where not all linear layers: e.g. ``experts``."""
+    unread_parts: str = ""
+    """Sections of the config, towers, whose size could not be read: they are left out."""
     unknown_type: str = ""
     """The config's ``model_type`` where it isn't known, and the common structure was assumed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.engine.answers import Advice, ModelSummary
 from planner.engine.kv_cache import kv_bytes_per_token_per_gpu
 from planner.engine.model_arch import AttentionGroup, ModelArch
@@ -28,15 +30,33 @@ def summarize(arch: ModelArch) -> ModelSummary:
 
 def warnings(arch: ModelArch) -> tuple[Advice, ...]:
     """What a reader must know of how the model was read, before any number."""
-    if not arch.unknown_type:
-        return ()
-    said = say(
-        "Warning: model_type {kind} is not known. The model was read as a Llama-style decoder from its sizes alone: "
-        "biases, norms, windows or layers of another kind that its code adds are missing. Check the parameter count; "
-        "every figure is extrapolated.",
-        kind=arch.unknown_type,
-    )
-    return (Advice(field="config", suggestion=said, value="", is_warning=True),)
+    return tuple(Advice(field="config", suggestion=said, value="", is_warning=True) for said in _warnings(arch))
+
+
+def _warnings(arch: ModelArch) -> Iterator[str]:
+    if arch.unknown_type:
+        yield say(
+            "Warning: model_type {kind} is not known. The model was read as a Llama-style decoder from its sizes "
+            "alone: biases, norms, windows or layers of another kind that its code adds are missing. Check the "
+            "parameter count; every figure is extrapolated.",
+            kind=arch.unknown_type,
+        )
+    if arch.unread_parts:
+        yield say(
+            "Warning: the size of {parts} can't be read from the config, so it is left out: the checkpoint takes "
+            "more memory than planned here.",
+            parts=arch.unread_parts,
+        )
+
+
+def towers(arch: ModelArch) -> Iterator[str]:
+    """What is counted beside the text model."""
+    if arch.encoder_params:
+        yield say(
+            "Vision and audio towers of {params:.3g} B parameters are held beside the text model in 16 bit; their "
+            "own work on images and sound is not timed: count its tokens as input.",
+            params=arch.encoder_params / 1e9,
+        )
 
 
 def _describe(group: AttentionGroup) -> str:
