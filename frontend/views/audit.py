@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from auditlog.models import AbstractLogEntry
@@ -22,6 +24,7 @@ from planner.selectors.scope import Scope
 from planner.services.audit import note_export
 
 PAGE_SIZE = 50
+SHOWN_CHANGES = (AbstractLogEntry.Action.UPDATE, AbstractLogEntry.Action.ACCESS)
 MOST_EXPORTED = 50_000
 ACTIONS = {
     AbstractLogEntry.Action.CREATE: _("created"),
@@ -56,7 +59,11 @@ def audit_csv(request: HttpRequest, scope: Scope) -> HttpResponse:
 
 
 def _line(entry: AuditEntry) -> dict[str, Any]:
-    changes = [(words.plain(name), before, after) for name, (before, after) in sorted((entry.changes or {}).items())]
+    changes = [
+        (words.plain(part), old, new)
+        for name, (before, after) in sorted((entry.changes or {}).items())
+        for part, old, new in changed_parts(name, before, after)
+    ]
     return {
         "at": entry.timestamp,
         "by": entry.actor_email or words.UNKNOWN,
@@ -65,12 +72,45 @@ def _line(entry: AuditEntry) -> dict[str, Any]:
         "action": ACTIONS[entry.action],
         "kind": words.kind(entry.content_type.model),
         "subject": entry.object_repr,
-        "changes": changes if entry.action == AbstractLogEntry.Action.UPDATE else [],
+        "changes": changes if entry.action in SHOWN_CHANGES else [],
     }
+
+
+def changed_parts(name: str, before: str | None, after: str | None) -> Iterator[tuple[str, str, str]]:
+    """What differs between two values of a field: of documents, the members that do.
+
+    >>> list(changed_parts("terms", '{"a": 1, "b": [{"c": "x"}]}', '{"a": 1, "b": [{"c": "é"}], "d": null}'))
+    [('terms.b.0.c', 'x', 'é')]
+    >>> list(changed_parts("status", None, "issued"))
+    [('status', '', 'issued')]
+    """
+    old, new = _leaves(name, before), _leaves(name, after)
+    for part in dict.fromkeys((*old, *new)):
+        if old.get(part, "") != new.get(part, ""):
+            yield part, old.get(part, ""), new.get(part, "")
+
+
+def _leaves(name: str, text: str | None) -> dict[str, str]:
+    """The members of a document by their path; any other text is one by itself."""
+    document: Any = text
+    if text is not None and text[:1] in ("{", "["):
+        with suppress(ValueError):
+            document = json.loads(text)
+    found: dict[str, str] = {}
+    branches: list[tuple[str, Any]] = [(name, document)]
+    while branches:
+        path, value = branches.pop(0)
+        if isinstance(value, dict | list):
+            inside = value.items() if isinstance(value, dict) else enumerate(value)
+            branches[:0] = [(f"{path}.{key}", item) for key, item in inside]
+        else:
+            found[path] = "" if value in (None, "None") else str(value)
+    return found
 
 
 def _rows(entry: AuditEntry) -> Iterator[list[Any]]:
     line = _line(entry)
     head = [line["at"].isoformat(), line["by"], line["note"], line["address"], entry.get_action_display()]
     for name, (before, after) in sorted((entry.changes or {"": (None, None)}).items()):
-        yield [*head, entry.content_type.model, entry.object_repr, name, before, after]
+        for part, old, new in list(changed_parts(name, before, after)) or [(name, before, after)]:
+            yield [*head, entry.content_type.model, entry.object_repr, part, old, new]

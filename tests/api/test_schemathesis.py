@@ -23,9 +23,9 @@ CASES = [
     for path, operations in openapi_document()["paths"].items()
     for method, operation in operations.items()
     for mode in GenerationMode
-    # Where nothing may be sent, nothing can be sent wrongly; and any bytes are a file.
+    # Where nothing may be sent, nothing can be sent wrongly; any text is a header, and any bytes are a file.
     if mode is GenerationMode.POSITIVE
-    or operation.get("parameters")
+    or any(each["in"] != "header" or "pattern" in each["schema"] for each in operation.get("parameters", []))
     or "application/json" in operation.get("requestBody", {}).get("content", {})
 ]
 

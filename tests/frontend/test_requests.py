@@ -11,6 +11,7 @@ from django.test import Client
 from planner.access_log import AccessLog
 from planner.logs import LogFormat, configure_logs, masked
 from planner.models import AuditEntry, Role
+from planner.services.quotes import change_quote, create_quote, export_quote
 from tests.planner.organizations import Tenant, tenant_factory
 
 pytestmark = pytest.mark.django_db
@@ -115,3 +116,21 @@ def test_a_plan_with_an_organizations_prices_that_leaves_as_a_file_is_in_its_aud
     assert client.get(address).status_code == 200
     entry = exports.get()
     assert (entry.actor_email, entry.changes["export"]) == ("viewer-acme@example.org", [None, "inference plan"])
+
+
+def test_the_audit_log_shows_the_members_of_a_document_that_changed(client: Client, tenant: Tenant) -> None:
+    scope = tenant.scope()
+    item = {"category": "compute", "label": "GPU", "quantity": "1"}
+    quote = create_quote(scope=scope, terms={"title": "Offer", "items": [item]})
+    change_quote(
+        scope=scope, quote=quote, changes={"items": [item | {"unit_price": "2.50"}], "buyer": {"name": "مؤسسة"}}
+    )
+    export_quote(scope=scope, quote=quote, form="csv")
+    client.force_login(tenant.people[Role.OWNER])
+    page = client.get(f"/organizations/{tenant.organization.slug}/audit/").content.decode()
+    assert "terms.items.0.unit price: – → 2.50" in page
+    assert "terms.buyer.name: – → مؤسسة" in page
+    assert "export: – → csv" in page
+    assert "terms.title" not in page
+    table = client.get(f"/organizations/{tenant.organization.slug}/audit.csv").content.decode()
+    assert "terms.items.0.unit_price,,2.50" in table

@@ -36,9 +36,9 @@ CASES = [
     for path, method, operation in OPERATIONS
     for mode in GenerationMode
     for caller in ("key", "owner")
-    # Where nothing may be sent, nothing can be sent wrongly; and any bytes are a file.
+    # Where nothing may be sent, nothing can be sent wrongly; any text is a header, and any bytes are a file.
     if mode is GenerationMode.POSITIVE
-    or operation.get("parameters")
+    or any(each["in"] != "header" or "pattern" in each["schema"] for each in operation.get("parameters", []))
     or "application/json" in operation.get("requestBody", {}).get("content", {})
 ]
 
