@@ -7,7 +7,6 @@ known the newest applies.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -19,6 +18,7 @@ import numpy as np
 from planner.engine.collectives import CollectiveLaws, LinkLaw
 from planner.engine.confidence import Band, ResidualBands
 from planner.engine.engine_support import EngineSupport
+from planner.engine.engine_versions import version_key
 from planner.engine.kv_cache import Allocator
 from planner.engine.memory import PoolErrors, ServingMemoryProfile
 from planner.engine.serving_calibration import CONSTANTS, EngineSettings, LoraCosts, ServingProfiles
@@ -35,16 +35,6 @@ def load_profile_file(name: str) -> Mapping[str, Any]:
     with (DATA / name).open(encoding="utf-8") as file:
         parsed: Mapping[str, Any] = json.load(file)
     return parsed
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Numbers of a version, for ordering.
-
-    >>> version_key("0.11.0rc2") > version_key("0.9")
-    True
-    """
-    found = re.search(r"\d+(\.\d+)*", version)
-    return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
 @cache
@@ -175,6 +165,7 @@ def serving_profiles() -> ServingProfiles:
         collectives=_collective_laws(parsed["collectives"]),
         engines={name: EngineSettings(**settings) for name, settings in parsed["engines"].items()},
         support={name: _engine_support(row) for name, row in supported.items()},
+        releases=_releases(),
         calibrated_as={name: str(row["constants_of"]) for name, row in supported.items() if "constants_of" in row},
         bands={name: _bands(name, rows) for name, rows in parsed["bands"].items()},
         fitted_on=parsed["fitted_on"],
@@ -183,6 +174,16 @@ def serving_profiles() -> ServingProfiles:
             kernels_per_layer=regimes["lora"]["kernels_per_layer"], kernel_s=regimes["lora"]["kernel_us"] * 1e-6
         ),
     )
+
+
+def _releases() -> dict[str, tuple[tuple[tuple[int, ...], str], ...]]:
+    """Dated releases of each engine: those that measurements name, and those that memory profiles begin with."""
+    found: dict[str, set[tuple[tuple[int, ...], str]]] = {}
+    for engine, dated in load_profile_file("serving_engines.json")["releases"].items():
+        found.setdefault(engine, set()).update((version_key(version), date) for version, date in dated.items())
+    for row in load_profile_file("serving_memory_profiles.json")["profiles"]:
+        found.setdefault(row["engine"], set()).add((version_key(row["version"]), row["date"]))
+    return {engine: tuple(sorted(item for item in dated if item[0])) for engine, dated in found.items()}
 
 
 def _bands(quantity: str, rows: Sequence[Mapping[str, Any]]) -> ResidualBands:

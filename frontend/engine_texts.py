@@ -287,6 +287,8 @@ TEXTS = (
     _("KV transfer"),
     _("GB/s"),
     _("Between split pools, a GPU; empty: the node's network."),
+    _("Engine version"),
+    _("As 0.20.1: memory is counted as of it. Empty: the newest known."),
     # Words inside the engine's sentences.
     _("USD a month"),
     _("capacity and headroom"),

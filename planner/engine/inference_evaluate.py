@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from planner.engine.candidates import Candidates
 from planner.engine.collectives import LINK_CLASSES, Topology, pcie_bytes_s
+from planner.engine.engine_versions import version_key
 from planner.engine.kv_cache import kv_bytes_per_sequence, max_concurrency
 from planner.engine.memory import ServingMemory, ServingMemoryProfile, serving_memory
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
 from planner.engine.serving import AdmissionLimits
 from planner.engine.serving_calibration import ServingProfiles
-from planner.engine.serving_candidates import MODES, ServingCandidates, ServingCoefficients
+from planner.engine.serving_candidates import MODES, ServingCandidates, ServingCoefficients, engine_era
 from planner.engine.serving_regimes import question_draft, regime_coefficients, resident_bytes, take_coefficients
 from planner.engine.sizing import cached_tokens, take_limits
 from planner.engine.speculation import cache_arch
@@ -125,7 +126,7 @@ def serving_candidates(
         weight_format=candidates.weight_format,
         kv_formats=(question.kv_format,),
         kv_format=np.zeros(count, dtype=np.int64),
-        engines=((engine, profiles.newest_era(engine)),),
+        engines=((engine, era_of(profiles, engine, question.engine_version)),),
         engine=np.zeros(count, dtype=np.int64),
         tp=candidates.tensor.astype(np.float64),
         pp=candidates.pipeline.astype(np.float64),
@@ -133,6 +134,12 @@ def serving_candidates(
         topology=topology_of_shapes(shapes, candidates.shape),
         mode=_mode(question, count),
     )
+
+
+def era_of(profiles: ServingProfiles, engine: str, version: str) -> str:
+    """The half-year of the latest release known up to ``version``; the newest fitted where none is stated."""
+    passed = [date for number, date in profiles.releases.get(engine, ()) if number <= version_key(version)]
+    return engine_era(max(passed)) if version and passed else profiles.newest_era(engine)
 
 
 def _mode(question: InferenceQuestion, count: int) -> IntArray | None:

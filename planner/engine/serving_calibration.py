@@ -84,6 +84,8 @@ class ServingProfiles:
     """Engines that have no cases of their own, and the one whose constants they take."""
     support: Mapping[str, EngineSupport] = field(default_factory=dict)
     """What each engine runs on."""
+    releases: Mapping[str, tuple[tuple[tuple[int, ...], str], ...]] = field(default_factory=dict)
+    """Releases whose month is known, by engine: (numbers of the version, year and month)."""
 
     def newest_era(self, engine: str) -> str:
         """The latest half-year that constants of ``engine`` were fitted for; empty where there is none."""

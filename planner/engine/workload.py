@@ -7,6 +7,7 @@ Lists may be given as lists or as comma-separated strings; empty strings mean "n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -16,6 +17,7 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import FieldSpec, ask, choice, choices, day, integer, number, read_fields, text
 from planner.engine.sentences import FieldName, say
 
+VERSION = re.compile(r"v?\d{1,6}(\.\d{1,6}){0,5}([a-z.+-][0-9a-z.+-]*)?$", re.ASCII | re.IGNORECASE)
 PURCHASE_OPTIONS = (
     "on_demand",
     "spot",
@@ -154,6 +156,16 @@ class InferenceQuestion(PlaceAndPurchase):
         "Limits at", "p95", PERCENTILES, "Where in the distribution the limits hold.", "traffic"
     )
     engine: str = choice("Engine", "vllm", SERVING_ENGINES, "Its profile's constants are used.", "precision")
+    engine_version: str = ask(
+        FieldSpec(
+            kind="text",
+            label="Engine version",
+            help="As 0.20.1: memory is counted as of it. Empty: the newest known.",
+            section="precision",
+            max_length=40,
+        ),
+        "",
+    )
     weight_formats: tuple[str, ...] = choices(
         "Weight format",
         ("auto",),
@@ -501,7 +513,9 @@ def _check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
     batched = values["batching"] != "continuous"
     offline = values["offline_requests"] is not None
     split = values["pools"] != "together"
+    version = values["engine_version"]
     faults = (
+        (bool(version) and not VERSION.match(version), "engine_version", say("Not a version."), "0.20.1"),
         (
             offline and values["ttft_ms"] is not None,
             "ttft_ms",

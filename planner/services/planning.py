@@ -20,6 +20,7 @@ from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference as size_inference
+from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.training_plan import plan_training as time_training
 from planner.engine.training_series import TrainingSeries
@@ -44,7 +45,7 @@ def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today:
         resolve_model(question),
         _snapshot(scope, today),
         serving_profiles(),
-        serving_memory_profile(question.engine),
+        memory_profile_of(question),
         today,
         resolve_draft(question),
     )
@@ -146,6 +147,11 @@ def resolve_model(question: PlaceAndPurchase) -> ModelArch:
     if arch is None:
         raise InvalidQuestion([_unknown_model(question.model)])
     return arch
+
+
+def memory_profile_of(question: InferenceQuestion) -> ServingMemoryProfile:
+    """The memory profile of the question's engine, as of its version where one is stated."""
+    return serving_memory_profile(question.engine, version=question.engine_version or None)
 
 
 def resolve_draft(question: InferenceQuestion) -> ModelArch | None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol
 
-from catalog.profiles import serving_memory_profile, serving_profiles
+from catalog.profiles import serving_profiles
 from catalog.selectors import catalog_snapshot
 from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -27,7 +27,7 @@ from planner.engine.simulate.setup import BatchedReplica
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion, parse_question
-from planner.services.planning import plan_inference, resolve_draft, resolve_model
+from planner.services.planning import memory_profile_of, plan_inference, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
 from planner.services.simulation_report import Costs, incident_report, report
@@ -218,7 +218,7 @@ def fleet_of(
         settings,
         catalog_snapshot(),
         serving_profiles(),
-        serving_memory_profile(question.engine),
+        memory_profile_of(question),
         lengths=source.lengths,
         hash_tokens=source.hash_tokens,
         draft=resolve_draft(question),
