@@ -43,7 +43,7 @@ def _tradeoff(plan: InferencePlan, chosen: InferenceOption, at: str) -> Chart:
 
 def _finding(options: Sequence[InferenceOption], at: str) -> str:
     """What the trade-off chart shows, in one line."""
-    known = [option for option in options if option.speed.ttft_ms.get(at)]
+    known = [option for option in options if option.speed.ttft_ms.get(at) and option.price.usd_per_month > 0]
     if len(known) < 2:
         return _("Cost against wait for the first token")
     cheapest = min(known, key=lambda option: option.price.usd_per_month)

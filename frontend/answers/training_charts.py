@@ -68,12 +68,14 @@ def _tradeoff(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
 
 def _finding(options: Sequence[TrainingOption]) -> str:
     """What the trade-off chart shows, in one line."""
-    if len(options) < 2:
+    # A run of a moment costs less than a cent: nothing to compare by.
+    drawn = [option for option in options if option.speed.days > 0 and option.usd_total > 0]
+    if len(drawn) < 2:
         return _("Cost against time")
-    cheapest = min(options, key=lambda option: option.usd_total)
+    cheapest = min(drawn, key=lambda option: option.usd_total)
     most = float(cheapest.usd_total) * frame.MOST_PAID
     fastest = min(
-        (option for option in options if float(option.usd_total) <= most),
+        (option for option in drawn if float(option.usd_total) <= most),
         key=lambda option: (option.speed.days, option.usd_total),
     )
     saved = 1 - fastest.speed.days / cheapest.speed.days

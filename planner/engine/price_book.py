@@ -33,6 +33,8 @@ PRICE_BOOK_FLAGS: Final = frozenset({DISCOUNTED, NEGOTIATED, PRIVATE, COMMITTED}
 CONTRACT_AGE_DAYS: Final = 365
 """A price agreed without an end is taken to be stale after a year."""
 _STEP: Final = Decimal("0.000001")
+_LEAST: Final = Decimal("0.0001")
+"""USD a node and hour, the last digit that is shown: whatever was agreed, capacity never looks free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,7 @@ def _priced(offer: Offer, discounts: dict[str, list[DiscountRule]], negotiated: 
     if price:
         return replace(
             offer,
-            price_usd_per_node_hour=price.usd_per_node_hour,
+            price_usd_per_node_hour=max(price.usd_per_node_hour, _LEAST),
             as_of=_as_of(price, today),
             flags=(NEGOTIATED,),
             source=price.source,
@@ -151,7 +153,7 @@ def _priced(offer: Offer, discounts: dict[str, list[DiscountRule]], negotiated: 
             reduced = (offer.price_usd_per_node_hour * (1 - rule.share)).quantize(_STEP)
             return replace(
                 offer,
-                price_usd_per_node_hour=reduced,
+                price_usd_per_node_hour=max(reduced, min(offer.price_usd_per_node_hour, _LEAST)),
                 flags=(*offer.flags, DISCOUNTED),
                 source=f"{offer.source}; {rule.source}",
             )
@@ -203,7 +205,7 @@ def _offer(price: NegotiatedPrice, instance: InstanceType, today: date, flag: st
         region=price.region,
         country=price.country,
         purchase_option=price.purchase_option,
-        price_usd_per_node_hour=price.usd_per_node_hour,
+        price_usd_per_node_hour=max(price.usd_per_node_hour, _LEAST),
         as_of=_as_of(price, today),
         flags=(flag,),
         source=price.source,

@@ -206,9 +206,27 @@ def _column(rows: list[tuple[int, int]], index: int) -> Any:
 
 
 @given(share=st.decimals(0, 1, places=4), price=st.decimals("0.01", 10_000, places=6))
-def test_a_discounted_price_is_never_above_the_list_price_nor_below_zero(share: Decimal, price: Decimal) -> None:
+def test_a_discounted_price_is_never_above_the_list_price_nor_nothing(share: Decimal, price: Decimal) -> None:
     listed = catalog(offer(NODE, str(price)))
     book = PriceBook(version="b", name="Deals", discounts=(discount(str(share)),))
     (result,) = apply_price_book(listed, book, TODAY).offers
-    assert 0 <= result.price_usd_per_node_hour <= price
-    assert abs(result.price_usd_per_node_hour - price * (1 - share)) <= Decimal("0.0000005")
+    assert Decimal("0.0001") <= result.price_usd_per_node_hour <= price
+    expected = max(price * (1 - share), Decimal("0.0001"))
+    assert abs(result.price_usd_per_node_hour - expected) <= Decimal("0.0000005")
+
+
+def test_no_price_becomes_nothing() -> None:
+    book = PriceBook(
+        version="b1",
+        name="Gift",
+        discounts=(discount("0.999999"),),
+        negotiated=(negotiated("0.000001", provider="other"),),
+        committed=(negotiated("0.00004"),),
+    )
+    seen = apply_price_book(
+        catalog(offer(NODE, "20"), offer(OTHER, "16"), offer(NODE, "0.00005", region="r2")), book, TODAY
+    )
+    # What is shown has four decimals; a list price below that is as it was listed.
+    assert sorted(each.price_usd_per_node_hour for each in seen.offers) == [
+        Decimal("0.00005"), Decimal("0.0001"), Decimal("0.0001"), Decimal("0.0001"),
+    ]  # fmt: skip
