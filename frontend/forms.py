@@ -236,7 +236,7 @@ def _placeholder(name: str, spec: FieldSpec, default: Any) -> str:
     if name.startswith("budget") or name in ("ttft_ms", "tpot_ms", "max_price_age_days", "finish_days"):
         return _("no limit")
     if name in ("tokens", "global_batch_tokens"):
-        return _("from the model")
+        return _("automatic")
     if name == "checkpoint_minutes":
         return _("the best")
     return ""

@@ -22,7 +22,7 @@ def shown(text: str) -> str:
 
     >>> from planner.engine.sentences import say
     >>> shown(say("Raise {field} to {value:,} {unit}.", field=FieldName("ttft_ms"), value=1500, unit="ms"))
-    'Raise TTFT limit to 1,500 ms.'
+    'Raise “TTFT limit” to 1,500 ms.'
     """
     match text:
         case Sentence():
@@ -42,7 +42,9 @@ class _Localized(Formatter):
         return kwargs.get(str(key), f"{{{key}}}")
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        if isinstance(value, Sentence | FieldName | Code | Noun):
+        if isinstance(value, FieldName):
+            return f"“{shown(value)}”"
+        if isinstance(value, Sentence | Code | Noun):
             return shown(value)
         text: str = format(value, format_spec)
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):

@@ -135,12 +135,16 @@ def _what_binds(rejections: Sequence[Rejection]) -> str:
         totals[rejection.code] = totals.get(rejection.code, 0) + rejection.count
     code = max(totals, key=lambda name: totals[name])
     closest = min((rejection for rejection in counted if rejection.code == code), key=_excess)
-    return _("%(why)s (%(count)s options). Closest: %(subject)s. %(reason)s") % {
+    said = {
         "why": words.rejection(code),
         "count": numbers.fixed(totals[code]),
         "subject": shown(closest.subject),
         "reason": shown(closest.reason),
     }
+    # Of limits of time and money the reason itself names the closest.
+    if code in NEAREST:
+        return _("%(why)s (%(count)s options). %(reason)s") % said
+    return _("%(why)s (%(count)s options). Closest: %(subject)s. %(reason)s") % said
 
 
 def _excess(rejection: Rejection) -> float:

@@ -288,12 +288,12 @@ def broke(rejection: Rejection) -> str:
     if rejection.value is None and rejection.limit is None:
         return ""
     if rejection.limit is None:
-        return numbers.rounded(rejection.value) + unit
+        return numbers.rounded(rejection.value, 4) + unit
     if rejection.value is None:
-        return _("limit %(limit)s") % {"limit": numbers.rounded(rejection.limit) + unit}
+        return _("limit %(limit)s") % {"limit": numbers.rounded(rejection.limit, 4) + unit}
     return _("%(value)s; limit %(limit)s") % {
-        "value": numbers.rounded(rejection.value) + unit,
-        "limit": numbers.rounded(rejection.limit) + unit,
+        "value": numbers.rounded(rejection.value, 4) + unit,
+        "limit": numbers.rounded(rejection.limit, 4) + unit,
     }
 
 

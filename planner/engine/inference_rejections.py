@@ -39,7 +39,7 @@ def layout_name(candidates: Candidates, row: int) -> str:
         parts.append(f"PP{candidates.pipeline[row]}")
     if candidates.expert[row] > 1:
         parts.append(f"EP{candidates.expert[row]}")
-    return f"{' '.join(parts)}, {candidates.weight_formats[candidates.weight_format[row]]}"
+    return joined([" ".join(parts), Code(candidates.weight_formats[candidates.weight_format[row]])], ", ")
 
 
 def reject_shapes(

@@ -153,8 +153,8 @@ def advise_limits(
         yield from _more_money(ranking, table, budget, _least(budget.usd, dear & ~late))
     if len(late) and (late | dear).all():
         yield from _less_work(ranking, table, run, budget, slowdown)
-    if late.any() and question.nodes is None and question.gpus is None:
-        yield from _more_nodes(ranking, run, question, late)
+    if (late & ~dear).any() and question.nodes is None and question.gpus is None:
+        yield from _more_nodes(ranking, run, question, late & ~dear)
 
 
 def _more_time(ranking: TrainingRanking, table: OfferTable, run: Run, row: int) -> Iterator[Advice]:

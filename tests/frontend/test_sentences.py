@@ -12,27 +12,32 @@ from frontend.sentences import shown
 from frontend.words import rejection
 from planner.engine.sentences import Code, FieldName, Noun, joined, say
 
-LATE = say("The fastest of them takes {days:,.1f} days, over {limit:,.1f}.", days=1234.5, limit=30.0)
+LATE = say("Allow {nodes:,} nodes: at the pace of {tried:,}, no fewer are in time.", nodes=1259, tried=1024)
 
 
 def test_a_sentence_is_its_english_text_wherever_it_goes() -> None:
-    text = "The fastest of them takes 1,234.5 days, over 30.0."
+    text = "Allow 1,259 nodes: at the pace of 1,024, no fewer are in time."
     assert text == LATE
     assert json.dumps([LATE]) == json.dumps([text])
-    assert pickle.loads(pickle.dumps(LATE)).values == copy.deepcopy(LATE).values == {"days": 1234.5, "limit": 30.0}
+    assert pickle.loads(pickle.dumps(LATE)).values == copy.deepcopy(LATE).values == {"nodes": 1259, "tried": 1024}
 
 
 def test_indonesian_has_its_words_and_its_separators() -> None:
     assert shown(LATE) == str(LATE)
     with override("id"):
-        assert shown(LATE) == "Yang tercepat butuh 1.234,5 hari, di atas 30,0."
+        assert shown(LATE) == "Izinkan 1.259 node: pada laju 1.024 node, kurang dari itu tidak sempat."
 
 
 def test_fields_are_called_by_their_labels_and_choices_by_their_names() -> None:
-    advice = say("Raise {field} to {value:,} {unit}: the closest option meets it.", field=FieldName("finish_days"),
-                 value=1000, unit=Noun("days"))  # fmt: skip
-    assert advice == "Raise finish_days to 1,000 days: the closest option meets it."
-    assert shown(advice) == "Raise Finish within to 1,000 days: the closest option meets it."
+    advice = say(
+        "Raise {field} to {value:,} {unit}: that much is needed by the closest ({subject}).",
+        field=FieldName("finish_days"),
+        value=1000,
+        unit=Noun("days"),
+        subject="8x H100",
+    )
+    assert advice == "Raise finish_days to 1,000 days: that much is needed by the closest (8x H100)."
+    assert shown(advice) == "Raise “Finish within” to 1,000 days: that much is needed by the closest (8x H100)."
     with override("id"):
         assert "1.000 hari" in shown(advice)
         bought = joined([Code("on_demand"), Code("spot")], ", ")
