@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.queueing import exponential_quantile, single_server_wait
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 
 FloatArray = NDArray[np.float64]
@@ -47,7 +47,7 @@ def batch_s(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, 
     prompt = load.prompt_tokens
     chunk = np.maximum(np.minimum(sequences * prompt, np.maximum(limits.max_num_batched_tokens, prompt)), 1.0)
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    prefill = sequences * prompt / chunk * c.iteration_s(0.0, 0.0, chunk, chunk * attended)
+    prefill = sequences * prompt / chunk * c.carrying(sequences).iteration_s(0.0, 0.0, chunk, chunk * attended)
     iteration = c.iteration_s(sequences, sequences * load.mean_context)
     longest = 1.0 + load.length_cv * np.sqrt(2.0 * np.log(np.maximum(sequences, 1.0)))
     whole = prefill + load.decode_tokens * longest * iteration

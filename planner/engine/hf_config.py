@@ -62,6 +62,7 @@ def parse_hf_config(config: Mapping[str, Any]) -> ModelArch:
         ffn=ffn,
         norms_per_layer=family.norms,
         norm_bias=family.norm_bias,
+        parallel_block=_parallel_block(reader, family),
         position_params=positions,
         extra_params=(vocab if family.head_bias else 0) + (2 * hidden if family.embedding_norm else 0),
         max_context=context,
@@ -78,6 +79,11 @@ def parse_hf_config(config: Mapping[str, Any]) -> ModelArch:
     # A layer like the mean one, and the projection of two hidden states to one.
     layer = (counts.total - counts.embedding - counts.lm_head) // layers
     return replace(arch, mtp_params=predictors * (layer + 2 * hidden**2))
+
+
+def _parallel_block(reader: ConfigReader, family: Family) -> bool:
+    own = reader.flag("parallel_attn", default=family.parallel_block)
+    return own and reader.flag("use_parallel_residual", default=True)
 
 
 def _family(reader: ConfigReader) -> Family:

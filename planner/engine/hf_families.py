@@ -24,6 +24,8 @@ class Family:
     mlp_bias: bool = False
     norms: int = 2
     norm_bias: bool = False
+    parallel_block: bool = False
+    """Attention and MLP side by side, where the config's own flag doesn't say otherwise."""
     qk_norm: Literal["", "head", "width"] = ""
     """Norm of queries and keys: one vector a head dimension, or over the whole width."""
     sinks: bool = False
@@ -46,8 +48,9 @@ class Family:
 _CLASSIC = Family(
     gated=False, tied=True, qkv_bias=True, out_bias=True, mlp_bias=True, norm_bias=True, default_ffn_ratio=4
 )
+_PARALLEL = replace(_CLASSIC, tied=False, parallel_block=True)
 _GEMMA = Family(tied=True)
-_FALCON = Family(gated=False, tied=True, norm_bias=True, default_ffn_ratio=4)
+_FALCON = Family(gated=False, tied=True, norm_bias=True, default_ffn_ratio=4, parallel_block=True)
 """Shares its embedding where the config is silent (transformers ``FalconConfig``, vLLM ``falcon.py``)."""
 _QWEN_HYBRID = Family(qk_norm="head", gated_attention=True, shared_gate=True)
 
@@ -56,10 +59,10 @@ FAMILIES: Final[dict[str, Family]] = {
     "gpt_bigcode": replace(_CLASSIC, learned_positions=True),
     "opt": replace(_CLASSIC, learned_positions=True, position_offset=2),
     "bloom": replace(_CLASSIC, embedding_norm=True),
-    "gpt_neox": replace(_CLASSIC, tied=False),
-    "gptj": replace(_CLASSIC, tied=False, qkv_bias=False, out_bias=False, norms=1, head_bias=True),
-    "codegen": replace(_CLASSIC, tied=False, qkv_bias=False, out_bias=False, norms=1, head_bias=True),
-    "phi": replace(_CLASSIC, tied=False, norms=1, head_bias=True),
+    "gpt_neox": _PARALLEL,
+    "gptj": replace(_PARALLEL, qkv_bias=False, out_bias=False, norms=1, head_bias=True),
+    "codegen": replace(_PARALLEL, qkv_bias=False, out_bias=False, norms=1, head_bias=True),
+    "phi": replace(_PARALLEL, norms=1, head_bias=True),
     "starcoder2": _CLASSIC,
     "falcon": _FALCON,
     "RefinedWeb": _FALCON,
@@ -67,8 +70,8 @@ FAMILIES: Final[dict[str, Family]] = {
     "mpt": Family(gated=False, tied=True, default_ffn_ratio=4),
     "nemotron": Family(gated=False, norm_bias=True),
     "apertus": Family(gated=False, qk_norm="head"),
-    "cohere": Family(tied=True, norms=1),
-    "cohere2": Family(tied=True, norms=1, window_pattern=4),
+    "cohere": Family(tied=True, norms=1, parallel_block=True),
+    "cohere2": Family(tied=True, norms=1, window_pattern=4, parallel_block=True),
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, norms=4, window_pattern=2),
     "gemma3": replace(_GEMMA, norms=4, qk_norm="head", window_pattern=6),

@@ -18,7 +18,8 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
 from planner.engine.serving import AdmissionLimits
 from planner.engine.serving_calibration import ServingProfiles
-from planner.engine.serving_candidates import MODES, ServingCandidates, ServingCoefficients, engine_era
+from planner.engine.serving_candidates import MODES, ServingCandidates, engine_era
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_regimes import question_draft, regime_coefficients, resident_bytes, take_coefficients
 from planner.engine.sizing import cached_tokens, take_limits
 from planner.engine.speculation import cache_arch

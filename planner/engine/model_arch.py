@@ -103,6 +103,8 @@ class ModelArch:
     norms_per_layer: int = 2
     """Vectors of ``hidden`` weights a layer: 2 for pre-norm, 4 for sandwich norm (Gemma 2/3)."""
     norm_bias: bool = False
+    parallel_block: bool = False
+    """Attention and MLP read one input and their outputs are added: tensor ranks sum once a layer, not twice."""
     position_params: int = 0
     """Learned absolute position embeddings."""
     extra_params: int = 0

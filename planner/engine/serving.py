@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from planner.engine.drained_batches import batch_s, batches_state
 from planner.engine.queueing import exponential_quantile, many_server_wait, service_quantile
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
 from planner.engine.serving_open import open_loop
 from planner.engine.step_time import step_time
@@ -175,7 +175,9 @@ def _static_batches(
     at_once = np.minimum(batch, limits.sequences)
     prompt = np.maximum(load.input_tokens * (1.0 - load.prefix_cache_hit), 0.0)
     chunk = np.maximum(np.minimum(at_once * prompt, np.maximum(limits.max_num_batched_tokens, prompt)), 1.0)
-    prefill = at_once * prompt / chunk * step_time(c.step, 0.0, 0.0, chunk, chunk * load.input_tokens / 2.0)
+    prefill = (
+        at_once * prompt / chunk * step_time(c.carrying(at_once).step, 0.0, 0.0, chunk, chunk * load.input_tokens / 2.0)
+    )
     decodes = np.maximum(load.output_tokens - 1.0, 0.0)
     context = at_once * (load.input_tokens + load.output_tokens / 2.0)
     iteration = step_time(c.step, at_once, context, 0.0, 0.0)

@@ -49,10 +49,27 @@ SHARES: Final = frozenset(
     {"weight_bandwidth", "gemm_compute", "kv_bandwidth", "attention_compute", "expert_bandwidth", "expert_compute"}
 )
 
-ATTRIBUTES: Final = ("engine", "era", "chip", "form", "format", "kind", "tp", "link", "mode")
+ATTRIBUTES: Final = (
+    "engine",
+    "era",
+    "chip",
+    "form",
+    "card",
+    "power",
+    "format",
+    "kind",
+    "tp",
+    "link",
+    "mode",
+    "experts",
+)
 """What a candidate is keyed by. ``era`` is the half-year of the engine's release, ``chip`` the accelerator's
-generation and compute capability, ``form`` its form factor, ``tp`` the ranks of its tensor-parallel group,
-``link`` what joins them (``none`` for one)."""
+generation and compute capability, ``form`` its form factor, ``card`` its catalog key, ``power`` whether its board
+holds the peak, ``tp`` the ranks of its tensor-parallel group, ``link`` what joins them (``none`` for one),
+``experts`` how experts are laid out: an ``EXPERT_LAYOUTS`` value."""
+
+EXPERT_LAYOUTS: Final = ("none", "sliced", "whole")
+"""No experts, each expert cut over all ranks, or whole experts spread over them."""
 
 Level = tuple[str, ...]
 
@@ -115,6 +132,10 @@ class EngineSettings:
     """Of an answer's tokens, the share that admission keeps room for: all of them, where an engine never evicts."""
     schedules_ahead_since: str = ""
     """The half-year since when the next batch is chosen while one runs; empty: never."""
+    prompt_graph_tokens: float = 0.0
+    """Tokens of the largest iteration with prompts that is replayed from a captured graph; 0: none is."""
+    prompt_graphs_since: str = ""
+    """The half-year that such graphs came with."""
     source: str = field(default="")
 
 

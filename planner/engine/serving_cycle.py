@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 
 FloatArray = NDArray[np.float64]
 LoadKind = Literal["closed", "open", "offline", "static"]
@@ -145,10 +145,11 @@ def cycle(
     met = np.maximum(residents - cohort, 0.0) * (1.0 - 0.5 / waves)
     steps = load.decode_tokens / c.tokens_per_step
     decoding = residents * 0.9 if decoding is None else np.minimum(decoding, residents)
+    c = c.carrying(cohort)
     for _ in range(rounds):
         iteration = c.iteration_s(decoding, decoding * context)
         room = chunk_room(c, limits, decoding)
-        chunk = np.minimum(cohort * prompt, room)
+        chunk = np.minimum(cohort * prompt, room * c.step.prompt_ranks / c.step.attention_ranks)
         mixed = c.iteration_s(decoding, decoding * context, chunk, chunk * mean_attended)
         prompt_s = (mixed - iteration) * prompt / chunk
         whole = (steps + 1.0) * iteration + residents * prompt_s

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room, pipeline_fill
 
 FloatArray = NDArray[np.float64]
@@ -189,18 +189,22 @@ def _prompts(
 ) -> _Prompts:
     prompt, context = load.prompt_tokens, load.mean_context
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
+    several, lone = c.carrying(together), c.carrying(1.0)
     room = chunk_room(c, limits, decoding)
+    # A prompt sits on one attention rank, whose budget is its share of the replica's.
+    ranks_room = room * several.step.prompt_ranks / c.step.attention_ranks
+    own_room = room / c.step.attention_ranks
     base = c.iteration_s(decoding, decoding * context)
 
-    def added(tokens: Any) -> Any:
-        return c.iteration_s(decoding, decoding * context, tokens, tokens * attended) - base
+    def added(of: ServingCoefficients, tokens: Any) -> Any:
+        return of.iteration_s(decoding, decoding * context, tokens, tokens * attended) - base
 
     sharing = np.clip(room / prompt - 1.0, 0.0, 1.0)
-    many = np.minimum(together * prompt, np.maximum(room, prompt))
-    shared = added(many) * prompt / many
-    alone = added(np.minimum(room, prompt))
-    if np.any(prompt > room):
-        whole = np.maximum(np.floor(prompt / room), 1.0)
-        rest = prompt - whole * room
-        alone = whole * alone + np.where(rest > 0.0, added(np.maximum(rest, 0.0)), 0.0)
-    return _Prompts(shared_s=shared, alone_s=alone, sharing=sharing, chunks=np.ceil(prompt / room))
+    many = np.minimum(together * prompt, np.maximum(ranks_room, prompt))
+    shared = added(several, many) * prompt / many
+    alone = added(lone, np.minimum(own_room, prompt))
+    if np.any(prompt > own_room):
+        whole = np.maximum(np.floor(prompt / own_room), 1.0)
+        rest = prompt - whole * own_room
+        alone = whole * alone + np.where(rest > 0.0, added(lone, np.maximum(rest, 0.0)), 0.0)
+    return _Prompts(shared_s=shared, alone_s=alone, sharing=sharing, chunks=np.ceil(prompt / own_room))

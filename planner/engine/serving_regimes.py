@@ -17,7 +17,9 @@ from planner.engine.lora import Adapters, adapter_bytes_per_gpu, adapter_params
 from planner.engine.model_arch import ModelArch
 from planner.engine.quantization import expert_layer_bytes, resolve_format
 from planner.engine.serving_calibration import ServingProfiles
-from planner.engine.serving_candidates import ServingCandidates, ServingCoefficients, build_coefficients, token_work
+from planner.engine.serving_candidates import ServingCandidates
+from planner.engine.serving_coefficients import ServingCoefficients, build_coefficients
+from planner.engine.serving_work import token_work
 from planner.engine.speculation import Speculation, draft_arch, draft_weight_bytes, speculate
 from planner.engine.step_time import TERMS, StepCoefficients, step_terms, step_time
 from planner.engine.workload import InferenceQuestion

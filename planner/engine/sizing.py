@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.serving import AdmissionLimits, LoadKind, ServingEstimate, ServingLoad, steady_state
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_regimes import take_coefficients
 from planner.engine.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion

@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from planner.engine.model_arch import AttentionGroup, FfnGroup, ModelArch
 from planner.engine.parallelism import valid_tensor_parallel
 from planner.engine.serving_calibration import ServingProfiles
-from planner.engine.serving_candidates import ServingCandidates, TokenWork, build_coefficients, token_work
+from planner.engine.serving_candidates import ServingCandidates
+from planner.engine.serving_coefficients import build_coefficients
+from planner.engine.serving_work import TokenWork, token_work
 from planner.engine.step_time import StepCoefficients, step_terms, step_time
 from planner.engine.weight_sharding import weight_bytes_per_gpu
 

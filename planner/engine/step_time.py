@@ -5,11 +5,13 @@ All its constants are seconds (a stream of bytes over a bandwidth, a FLOP count 
 ``StepCoefficients``: arrays over candidates, or scalars, which compiled callers pass as the same tuple.
 Plain arithmetic only, so that the same source runs on numpy arrays and on compiled scalars.
 
-    t = gemm + experts + decode attention + prefill attention + collectives + layers + step + sequences
+    t = gemm + experts + decode attention + prefill attention + collectives + launch + layers + step + sequences
 
     gemm      (w^4 + (x (m + tile))^4)^(1/4): weights streamed once, or FLOPs, whichever is longer
     experts   the same with the covered share 1 - (1 - k/E)^m of the expert weights
     attention KV bytes of every running sequence; FLOPs of every prefilled token
+    launch    an iteration that no captured graph holds (large prompts, or any in eager mode) is launched kernel
+              by kernel from the host, ahead of the GPU: the longer lasts, so launch is what work doesn't hide
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+NO_GRAPHS = -1.0
 TERMS = (
     "gemm",
     "experts",
@@ -41,6 +44,8 @@ class StepCoefficients(NamedTuple):
     """Pipeline stages: so many micro-batches share the running sequences."""
     attention_ranks: Any
     """Attention data-parallel ranks: each runs its share of the sequences."""
+    prompt_ranks: Any
+    """Those of them that an iteration's prompt tokens spread over: a prompt stays on one, and the others wait."""
     dense_weights_s: Any
     """Stream every non-expert weight of one rank once."""
     dense_token_s: Any
@@ -74,7 +79,10 @@ class StepCoefficients(NamedTuple):
     layers_s: Any
     """Kernel launches and small kernels of every layer."""
     prefill_launch_s: Any
-    """Extra of an iteration that holds prompt tokens (no captured graph, routing)."""
+    """Least time of an iteration that no captured graph holds: the host's launches."""
+    graph_tokens: Any
+    """Tokens of the largest captured graph that can hold prompt tokens; 0 where prompts always run without one,
+    ``NO_GRAPHS`` where decoding does too."""
     step_s: Any
     """Scheduler, sampling and host work of one iteration."""
     sequence_s: Any
@@ -95,7 +103,8 @@ def step_terms(
     """
     share = 1.0 / (c.pipeline * c.attention_ranks)
     tokens = decode_sequences + prefill_tokens
-    rank_tokens = tokens * share
+    prompt_share = 1.0 / (c.pipeline * c.prompt_ranks)
+    rank_tokens = decode_sequences * share + prefill_tokens * prompt_share
     sequences = decode_sequences * share
     dense_work = c.dense_token_s * (rank_tokens + c.dense_tile_tokens) + c.head_token_s * sequences
     gemm = _longer(c.dense_weights_s, dense_work)
@@ -106,9 +115,12 @@ def step_terms(
     windowed = np.minimum(decode_context_tokens, decode_sequences * c.window_tokens)
     decode = (decode_context_tokens * c.context_token_s + windowed * c.window_token_s) * share + sequences * c.state_s
     window_pairs = np.minimum(prefill_pairs, prefill_tokens * c.window_tokens)
-    prefill = (prefill_pairs * c.pair_s + window_pairs * c.window_pair_s) * share
+    prefill = (prefill_pairs * c.pair_s + window_pairs * c.window_pair_s) * prompt_share
     collectives = c.collective_s + c.collective_token_s * rank_tokens
-    launch = c.prefill_launch_s * np.minimum(prefill_tokens, 1.0)
+    busy = gemm + experts + decode + prefill + collectives
+    eager = np.maximum(-c.graph_tokens, 0.0)
+    uncaptured = np.minimum(np.maximum(tokens - c.graph_tokens, 0.0), 1.0) * np.minimum(prefill_tokens + eager, 1.0)
+    launch = uncaptured * (_longer(busy, c.prefill_launch_s) - busy)
     per_sequence = c.sequence_s * decode_sequences
     layers, step = c.layers_s + 0.0 * gemm, c.step_s + 0.0 * gemm
     return (gemm, experts, decode, prefill, collectives, layers, launch, step, per_sequence)
@@ -124,7 +136,8 @@ def step_time(
     """Seconds of one iteration: the sum of ``step_terms``.
 
     >>> zero = StepCoefficients(*[0.0] * len(StepCoefficients._fields))
-    >>> c = zero._replace(pipeline=1.0, attention_ranks=1.0, dense_weights_s=0.006, context_token_s=4e-8, step_s=4e-4)
+    >>> one = zero._replace(pipeline=1.0, attention_ranks=1.0, prompt_ranks=1.0)
+    >>> c = one._replace(dense_weights_s=0.006, context_token_s=4e-8, step_s=4e-4)
     >>> float(round(step_time(c, 1.0, 8192.0, 0.0, 0.0), 6))
     0.006728
     """

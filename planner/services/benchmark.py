@@ -11,6 +11,7 @@ from typing import Any
 from django.test import Client
 from django.utils.http import urlencode
 
+from planner.services.accuracy_benchmark import accuracy_figures
 from planner.services.fan_out_benchmark import fan_out_figures
 from planner.services.figure import Figure
 from planner.services.planning import plan_inference, plan_training
@@ -65,6 +66,7 @@ def measure() -> Iterator[Figure]:
             unit="ms",
             target=1000,
         )
+    yield from accuracy_figures()
     yield from simulation_figures()
     yield from fan_out_figures()
     yield from quote_figures()

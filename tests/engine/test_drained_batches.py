@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from catalog.profiles import serving_profiles
 from planner.engine.drained_batches import batch_s, batches_state
 from planner.engine.serving import AdmissionLimits, ServingLoad, steady_state
-from planner.engine.serving_candidates import build_coefficients
+from planner.engine.serving_coefficients import build_coefficients
 from planner.engine.serving_cycle import Batching
 from tests.engine.serving_cases import LLAMA_8B, candidates
 

@@ -16,7 +16,8 @@ from planner.engine.cost import usd_per_million_tokens
 from planner.engine.kv_cache import kv_bytes_per_token_per_gpu, kv_pages, logged_tokens
 from planner.engine.model_arch import ModelArch
 from planner.engine.serving import AdmissionLimits, ServingLoad, steady_state
-from planner.engine.serving_candidates import ServingCoefficients, token_work
+from planner.engine.serving_coefficients import ServingCoefficients
+from planner.engine.serving_work import token_work
 from planner.engine.sizing import cached_tokens, demand_of, load_of
 from planner.engine.step_time import TERMS, StepCoefficients, step_terms, step_time
 from planner.engine.units import GIB
@@ -44,7 +45,11 @@ def test_experts_covered_by_a_batch(tokens: int, percent: float) -> None:
     """8 of 256 experts a token: the share of expert weights an iteration streams."""
     idle = StepCoefficients(*[0.0] * len(StepCoefficients._fields))
     one_second = idle._replace(
-        pipeline=1.0, attention_ranks=1.0, expert_weights_s=1.0, expert_miss_log=float(np.log1p(-8 / 256))
+        pipeline=1.0,
+        attention_ranks=1.0,
+        prompt_ranks=1.0,
+        expert_weights_s=1.0,
+        expert_miss_log=float(np.log1p(-8 / 256)),
     )
     experts = step_terms(one_second, float(tokens), 0.0, 0.0, 0.0)[TERMS.index("experts")]
     assert 100 * experts == pytest.approx(percent, abs=0.06)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from catalog.profiles import serving_profiles
 from planner.engine.serving import LIMITS, AdmissionLimits, ServingLoad, capacity_within_slo, steady_state
-from planner.engine.serving_candidates import build_coefficients
+from planner.engine.serving_coefficients import build_coefficients
 from planner.engine.step_time import step_terms, step_time
 from tests.engine.serving_cases import LLAMA_8B, QWEN_30B_A3B, accelerator, candidates
 

@@ -11,7 +11,7 @@ from catalog.profiles import serving_profiles
 from planner.engine.kv_cache import kv_bytes_per_token_per_gpu
 from planner.engine.param_count import count_parameters
 from planner.engine.serving import AdmissionLimits, ServingLoad, steady_state
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_regimes import RegimeCoefficients, question_draft, regime_coefficients
 from planner.engine.speculation import cache_arch, draft_arch, draft_weight_bytes, low_batch_speed_up, tokens_per_step
 from planner.engine.step_time import step_time

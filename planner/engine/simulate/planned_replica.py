@@ -16,7 +16,7 @@ from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import OfferTable, Shape, offer_table
 from planner.engine.serving_calibration import ServingProfiles
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_regimes import RegimeCoefficients, question_draft
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.setup import BatchedReplica, ContinuousReplica

@@ -20,7 +20,9 @@ Policy = Literal["round_robin", "least_outstanding", "power_of_two", "least_kv",
 Role = Literal["whole", "prefill", "decode"]
 ROLES: Final = {"whole": WHOLE, "prefill": PREFILL, "decode": DECODE}
 UNLIMITED: Final = 2**62
-IDLE_STEP: Final = StepCoefficients(*[0.0] * len(StepCoefficients._fields))._replace(pipeline=1.0, attention_ranks=1.0)
+IDLE_STEP: Final = StepCoefficients(*[0.0] * len(StepCoefficients._fields))._replace(
+    pipeline=1.0, attention_ranks=1.0, prompt_ranks=1.0
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

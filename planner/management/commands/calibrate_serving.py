@@ -27,8 +27,7 @@ from planner.services.validation.serving_crossval import (
 from planner.services.validation.serving_fit import FitProblem, fit
 from planner.services.validation.serving_profile_file import with_fit, write_profile_file
 
-MEASUREMENT_FILES = ("inference.csv", "inference_h200.csv", "inference_sweeps.csv")
-KERNEL_FILE = "serving_kernels.csv"
+MEASUREMENT_FILES = ("inference.csv", "inference_h200.csv", "inference_sweeps.csv", "inference_replays.csv")
 CORE_GRADES = ("A", "B", "own")
 """Grades of the rows errors are stated for; sweeps around them only help to fit."""
 
@@ -43,8 +42,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         cases = _cases(self.stderr.write)
-        kernels = read_cases(DATA / "measurements" / KERNEL_FILE, ("chip", "format", "constant", "value", "spread"))
-        problem = FitProblem(cases, serving_profiles(), kernels)
+        problem = FitProblem(cases, serving_profiles())
         fold = fold_of_case(problem, options["folds"], options["seed"])
         predicted = cross_validate(problem, fold, progress=self.stderr.write)
         core = np.array([case.row["grade"] in CORE_GRADES for case in problem.cases])

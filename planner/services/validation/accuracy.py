@@ -33,7 +33,7 @@ Told = Callable[[str], object]
 MEASUREMENTS = DATA / "measurements"
 STATED_FILES = ("inference.csv", "inference_h200.csv")
 """Errors are stated for these; the sweeps around them only help to fit."""
-SWEEP_FILES = ("inference_sweeps.csv",)
+SWEEP_FILES = ("inference_sweeps.csv", "inference_replays.csv")
 INFERENCE_QUANTITIES = {"tput": "output_tok_s_per_gpu", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 MEMORY_FILE, CAPACITY_FILE, TRAINING_FILE = "serving_memory.csv", "kv_capacity.csv", "training.csv"
 MEMORY_COLUMNS = {

@@ -11,8 +11,9 @@ from planner.engine.confidence import confidence_of
 from planner.engine.errors import InvalidQuestion, UnsupportedModel
 from planner.engine.serving import LIMITS
 from planner.engine.serving_calibration import ServingProfiles
-from planner.services.validation.inference_batch import CaseBatch, Predicted
+from planner.services.validation.inference_batch import CaseBatch
 from planner.services.validation.inference_cases import InferenceCase, Unsupported, is_median, read_case
+from planner.services.validation.inference_speeds import Predicted
 from planner.services.validation.model_library import ModelLibrary
 from planner.services.validation.replay import Case, Prediction, Quantity, ReplayKind, measured_column
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +13,24 @@ from planner.engine.collectives import LINK_CLASSES, Topology
 from planner.engine.hardware import Accelerator
 from planner.engine.kv_cache import max_concurrency
 from planner.engine.memory import serving_memory
-from planner.engine.serving import AdmissionLimits, LoadKind, ServingEstimate, ServingLoad, steady_state
-from planner.engine.serving_calibration import ATTRIBUTES, EngineSettings, Keys, ServingProfiles, resolve_constants
+from planner.engine.serving import AdmissionLimits
+from planner.engine.serving_calibration import (
+    ATTRIBUTES,
+    CONSTANTS,
+    EngineSettings,
+    ServingProfiles,
+    resolve_constants,
+)
 from planner.engine.serving_candidates import (
     MODES,
     ServingCandidates,
-    ServingCoefficients,
     candidate_keys,
-    coefficients_from,
     engine_era,
 )
-from planner.engine.step_time import StepCoefficients
+from planner.engine.serving_coefficients import StepWork, coefficients_from, step_work
 from planner.engine.units import GB
 from planner.services.validation.inference_cases import InferenceCase
+from planner.services.validation.inference_speeds import CaseLoads, Predicted, speeds
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -36,21 +41,7 @@ NETWORK_BYTES_S = 50.0 * GB
 """One GPU's share of the network where a case spans nodes: 400 Gbit/s, as reference systems have."""
 NODE_GPUS = 8
 PREEMPTION_MARGIN = 0.95
-CARRIED_SHARE = 0.7
-"""Below this share of the stated rate, clients and not arrivals limit a case that states both."""
 UNKNOWN_ENGINE = EngineSettings(max_num_seqs=256, max_num_batched_tokens=8192, memory_utilization=0.9)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted:
-    """Per case: seconds, tokens a second and GPU, and the estimate they come from."""
-
-    ttft_s: Mapping[str, FloatArray]
-    tpot_s: Mapping[str, FloatArray]
-    output_tok_s_per_gpu: FloatArray
-    limit: IntArray
-    prompt_share: FloatArray
-    """First-token latency over the whole answer's: for statistics that count the first token in."""
 
 
 class CaseBatch:
@@ -68,7 +59,7 @@ class CaseBatch:
             if stop == len(self.cases) or self.cases[stop].arch is not self.cases[start].arch:
                 self.blocks.append((slice(start, stop), _candidates(self.cases[start:stop])))
                 start = stop
-        self.limits = _limits(self.cases, engines)
+        self.loads = CaseLoads(self.cases, _limits(self.cases, engines))
         self.keys = [candidate_keys(self.cases[rows.start].arch, block) for rows, block in self.blocks]
         self.attributes = [
             {name: str(keys.vocabularies[name][keys.codes[name][row]]) for name in ATTRIBUTES}
@@ -76,19 +67,21 @@ class CaseBatch:
             for row in range(keys.size)
         ]
 
+    def work(self, profiles: ServingProfiles) -> StepWork:
+        """The work of every case at datasheet peaks, in sorted order."""
+        parts = [step_work(self.cases[rows.start].arch, block, profiles) for rows, block in self.blocks]
+        names = [f.name for f in fields(StepWork)]
+        return StepWork(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
     def predict(self, profiles: ServingProfiles) -> Predicted:
         """Speed of every case with the profiles' constants, in the order the cases were given."""
-        return self._unsort(self.evaluate(profiles, lambda block, keys: resolve_constants(profiles, keys)))
+        parts = [resolve_constants(profiles, keys) for keys in self.keys]
+        constants = {name: np.concatenate([part[name] for part in parts]) for name in CONSTANTS}
+        return self._unsort(self.evaluate(self.work(profiles), constants))
 
-    def evaluate(
-        self, profiles: ServingProfiles, constants_of: Callable[[int, Keys], dict[str, FloatArray]]
-    ) -> Predicted:
-        """Speed of every case in sorted order, with the constants given for each block."""
-        parts = [
-            coefficients_from(self.cases[rows.start].arch, block, profiles, constants_of(index, keys))
-            for index, ((rows, block), keys) in enumerate(zip(self.blocks, self.keys, strict=True))
-        ]
-        return _speeds(_joined(parts, [block.size for _, block in self.blocks]), self.cases, self.limits)
+    def evaluate(self, work: StepWork, constants: Mapping[str, FloatArray]) -> Predicted:
+        """Speed of every case in sorted order, with the value of each constant for each case."""
+        return speeds(coefficients_from(work, constants), self.loads)
 
     def _unsort(self, predicted: Predicted) -> Predicted:
         back = np.argsort(np.asarray(self.order))
@@ -97,7 +90,6 @@ class CaseBatch:
             tpot_s={name: values[back] for name, values in predicted.tpot_s.items()},
             output_tok_s_per_gpu=predicted.output_tok_s_per_gpu[back],
             limit=predicted.limit[back],
-            prompt_share=predicted.prompt_share[back],
         )
 
 
@@ -201,87 +193,3 @@ def _kv_sequences(case: InferenceCase, engine: EngineSettings) -> float:
         allocator=profile.allocator,
     )
     return max(float(fits) * max(case.ep / case.tp, 1.0), 1.0)
-
-
-def _joined(parts: Sequence[ServingCoefficients], sizes: Sequence[int]) -> ServingCoefficients:
-    def column(values: list[object]) -> FloatArray:
-        return np.concatenate([np.broadcast_to(np.asarray(v), (n,)) for v, n in zip(values, sizes, strict=True)])
-
-    step = StepCoefficients(*(column(list(values)) for values in zip(*(part.step for part in parts), strict=True)))
-    return ServingCoefficients(
-        step=step,
-        request_s=column([part.request_s for part in parts]),
-        cohort=column([part.cohort for part in parts]),
-        backlog=column([part.backlog for part in parts]),
-        lookahead=column([part.lookahead for part in parts]),
-        drain=column([part.drain for part in parts]),
-    )
-
-
-def _speeds(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: AdmissionLimits) -> Predicted:
-    size = len(cases)
-    kinds = np.array([case.kind for case in cases])
-    ttft = {name: np.full(size, np.nan) for name in ("mean", "p50", "p90", "p95", "p99")}
-    tpot = {name: np.full(size, np.nan) for name in ttft}
-    rate, limit = np.full(size, np.nan), np.zeros(size, dtype=np.int64)
-    closed = _bounded_by_clients(c, cases, limits)
-    kinds[closed] = "closed"
-    for kind in sorted(set(kinds.tolist())):
-        rows = np.flatnonzero(kinds == kind)
-        estimate = _estimate(c, [cases[row] for row in rows.tolist()], rows, limits, kind)
-        for name, first in ttft.items():
-            first[rows], tpot[name][rows] = estimate.ttft_s[name], estimate.tpot_s[name]
-        rate[rows], limit[rows] = estimate.output_tok_s, estimate.limit
-    outputs = np.array([case.output_tokens for case in cases])
-    gpus = np.array([case.gpus / case.replicas for case in cases])
-    return Predicted(
-        ttft_s=ttft,
-        tpot_s=tpot,
-        output_tok_s_per_gpu=rate / gpus,
-        limit=limit,
-        prompt_share=1.0 / (1.0 + tpot["mean"] / ttft["mean"] * np.maximum(outputs - 1.0, 0.0)),
-    )
-
-
-def _bounded_by_clients(c: ServingCoefficients, cases: Sequence[InferenceCase], limits: AdmissionLimits) -> IntArray:
-    """Open-loop cases whose stated concurrency can't carry the stated rate: a closed loop of so many clients."""
-    rows = np.flatnonzero([case.kind == "open" and bool(case.row.get("concurrency")) for case in cases])
-    if not len(rows):
-        return rows
-    chosen = [cases[row] for row in rows.tolist()]
-    rate = _estimate(c, chosen, rows, limits, "closed").requests_s
-    return rows[rate < CARRIED_SHARE * np.array([case.requests_s for case in chosen])]
-
-
-def _estimate(
-    c: ServingCoefficients, cases: Sequence[InferenceCase], rows: IntArray, limits: AdmissionLimits, kind: LoadKind
-) -> ServingEstimate:
-    def column(name: str) -> FloatArray:
-        return np.array([getattr(case, name) for case in cases], dtype=np.float64)
-
-    requests = column("requests")
-    load = ServingLoad(
-        kind=kind,
-        input_tokens=column("input_tokens"),
-        output_tokens=column("output_tokens"),
-        concurrency=np.minimum(column("concurrency"), 1e9),
-        requests=np.where(np.isnan(requests), np.inf, requests) if kind in ("closed", "open") else None,
-        requests_s=column("requests_s"),
-        length_cv=column("length_cv"),
-        prefix_cache_hit=column("prefix_cache_hit"),
-    )
-    chosen = ServingCoefficients(
-        step=StepCoefficients(*(values[rows] for values in c.step)),
-        request_s=c.request_s[rows],
-        cohort=c.cohort[rows],
-        backlog=c.backlog[rows],
-        lookahead=c.lookahead[rows],
-        drain=c.drain[rows],
-    )
-    here = AdmissionLimits(
-        kv_sequences=np.asarray(limits.kv_sequences)[rows],
-        max_num_seqs=np.asarray(limits.max_num_seqs)[rows],
-        max_num_batched_tokens=np.asarray(limits.max_num_batched_tokens)[rows],
-    )
-    with np.errstate(all="ignore"):
-        return steady_state(chosen, load, here)

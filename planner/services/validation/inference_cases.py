@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from catalog.profiles import scheduler_defaults, serving_engine_of, serving_profiles
 from planner.engine.hardware import Accelerator
@@ -23,18 +24,22 @@ from planner.services.validation.replay import Case, number
 
 CONDITION_PATTERNS = {
     "requests": r"(\d+) (?:[A-Za-z]+ )?(?:requests|prompts)",
-    "max_num_seqs": r"max.num.seqs (\d+)|max batch (?:per engine )?(\d+)",
+    "max_num_seqs": r"max.num.seqs (\d+)|max batch (\d+)",
+    "engine_max_batch": r"max batch per engine (\d+)",
     "max_num_batched_tokens": r"max.num.batched.tokens (\d+)",
     "uniform_lengths": r"uniform\w* in 0\.8",
     "natural_lengths": r"ShareGPT|lengths are \w+ means|means derived",
     "eager": r"eager|no CUDA graph",
     "decode_only": r"decode (?:pool|instance)",
+    "prefill_workers": r"(\d+) prefill \+ \d+ decode workers",
+    "decode_workers": r"\d+ prefill \+ (\d+) decode workers",
 }
 """Conditions that published notes state in words, and the measurement files as ``name`` or ``name=number``."""
 
 NATIVE_BLOCKS = {"fp8_block": ("fp8",), "int4_g32": ("awq_int4",)}
 """Labels that mean the checkpoint's own block format where a model ships in it."""
 
+CaseKind = LoadKind | Literal["split"]
 FindAccelerator = Callable[[str], Accelerator | None]
 
 WAVES = 10.0
@@ -73,7 +78,7 @@ class InferenceCase:
     ep: int
     gpus: int
     replicas: float
-    kind: LoadKind
+    kind: CaseKind
     mode: str
     """How the engine runs: a ``serving_candidates.MODES`` value."""
     input_tokens: float
@@ -85,6 +90,9 @@ class InferenceCase:
     prefix_cache_hit: float
     max_num_seqs: float
     max_num_batched_tokens: float
+    prefill_workers: float
+    """Replicas that only prefill; 0 where each does both."""
+    decode_workers: float
     assumptions: tuple[str, ...] = field(default=())
 
     @property
@@ -130,7 +138,8 @@ def _complete(
     assumptions: list[str] = []
     gpus = int(number(row, "gpus") or 1)
     tp, pp, ep = _layout(row, arch, accelerator, weight_format, gpus, assumptions)
-    replicas = max(gpus / (pp * max(tp, ep)), 1.0)
+    split = "prefill_workers" in stated_conditions(row)
+    replicas = 1.0 if split else max(gpus / (pp * max(tp, ep)), 1.0)
     kind, mode, concurrency = _load(row, stated_conditions(row))
     stated = stated_conditions(row)
     uniform = "uniform_lengths" in stated
@@ -138,7 +147,7 @@ def _complete(
     seqs, tokens = _scheduler(row, engine, accelerator, int(sum(lengths)), stated)
     ranks = max(ep / tp, 1.0)
     requests = stated.get("requests")
-    if requests is None and kind == "closed":
+    if requests is None and kind in ("closed", "split"):
         requests = WAVES * concurrency
     elif requests is None and kind == "open":
         requests = OPEN_RUN_S * (number(row, "request_rate") or 0.0)
@@ -165,8 +174,10 @@ def _complete(
         requests_s=(number(row, "request_rate") or 0.0) / replicas if kind == "open" else 0.0,
         length_cv=UNIFORM_LENGTH_CV if uniform else NATURAL_LENGTH_CV if "natural_lengths" in stated else 0.0,
         prefix_cache_hit=1.0 if "decode_only" in stated else 0.0,
-        max_num_seqs=seqs * ranks if kind != "static" else math.inf,
+        max_num_seqs=stated.get("engine_max_batch", seqs) * ranks if kind != "static" else math.inf,
         max_num_batched_tokens=tokens * ranks,
+        prefill_workers=stated.get("prefill_workers", 0.0),
+        decode_workers=stated.get("decode_workers", 0.0),
         assumptions=tuple(assumptions),
     )
 
@@ -189,13 +200,18 @@ def _layout(
         tp = min(int(stated), max(gpus // pp, 1))
     if dp > 1 and tp * pp == gpus and dp in (tp, ep):
         return max(tp // dp, 1), pp, max(ep, tp)
+    if row["mode"] == "offline" and tp == ep > 1 and any(group.kind == "mla" for group in arch.attention):
+        assumptions.append("attention assumed data parallel: tensor ranks would each hold every latent")
+        return 1, pp, ep
     return tp, pp, ep
 
 
-def _load(row: Case, stated: Mapping[str, float]) -> tuple[LoadKind, str, float]:
+def _load(row: Case, stated: Mapping[str, float]) -> tuple[CaseKind, str, float]:
     """Kind of load, how the engine runs, and the system's concurrency."""
     concurrency, rate = number(row, "concurrency"), number(row, "request_rate")
     mode = "eager" if "eager" in stated else row["mode"]
+    if "prefill_workers" in stated and concurrency is not None:
+        return "split", mode, concurrency
     if row["mode"] == "static" and concurrency is not None:
         return "static", mode, concurrency
     if row["mode"] == "server" and rate is not None and math.isfinite(rate):

@@ -13,6 +13,7 @@ GEMM: Final = ("weight_bandwidth", "gemm_compute", "gemm_tile_tokens")
 ATTENTION: Final = ("kv_bandwidth", "attention_compute")
 EXPERTS: Final = ("expert_bandwidth", "expert_compute", "expert_tile_tokens", "expert_coverage", "expert_layer_s")
 HOST: Final = ("layer_s", "step_s", "sequence_s", "prefill_launch_s")
+SCHEDULER: Final = ("layer_s", "step_s", "sequence_s")
 REQUEST: Final = ("request_s", "cohort", "backlog", "drain")
 EXPERT_RATES: Final = EXPERTS[:-1]
 COLLECTIVES: Final = ("collective_latency", "collective_bandwidth")
@@ -32,7 +33,7 @@ START: Final[Mapping[str, float]] = {
     "expert_layer_s": 30e-6,
     "step_s": 4e-4,
     "sequence_s": 8e-6,
-    "prefill_launch_s": 20e-6,
+    "prefill_launch_s": 300e-6,
     "collective_latency": 1.3,
     "collective_bandwidth": 0.8,
     "request_s": 6e-3,
@@ -52,14 +53,14 @@ SPREAD: Final[Mapping[str, float]] = {
     "expert_compute": 1.0,
     "expert_tile_tokens": 1.0,
     "expert_coverage": 0.3,
-    "layer_s": 1.0,
-    "expert_layer_s": 1.0,
+    "layer_s": 0.6,
+    "expert_layer_s": 0.5,
     "step_s": 1.0,
     "sequence_s": 1.2,
     "prefill_launch_s": 1.5,
     "collective_latency": 0.8,
     "collective_bandwidth": 0.8,
-    "request_s": 1.0,
+    "request_s": 0.5,
     "cohort": 1.0,
     "backlog": 1.0,
     "drain": 0.4,
@@ -92,6 +93,8 @@ LEVELS: Final = (
         prefill_launch_s=0.2,
     ),
     _level("chip form", 0.3, GEMM, ATTENTION, COLLECTIVES, step_s=0.3, layer_s=0.2, expert_bandwidth=0.2),
+    _level("power", 0.3, gemm_compute=0.6, attention_compute=0.4, expert_compute=0.2),
+    _level("card", 0.25, GEMM, ATTENTION, expert_bandwidth=0.2, expert_compute=0.2),
     _level("format", 0.4, GEMM, EXPERTS, layer_s=0.3),
     _level("chip format", 0.4, GEMM, EXPERTS),
     _level("engine format", 0.4, GEMM, EXPERTS, layer_s=0.3, weight_bandwidth=1.0),
@@ -112,9 +115,17 @@ LEVELS: Final = (
     _level("engine kind", 0.4, ATTENTION, EXPERTS, HOST),
     _level("engine era kind", 0.3, ATTENTION, EXPERTS, HOST),
     _level("engine kind format", 0.3, EXPERTS),
-    _level("mode", 0.3, HOST, REQUEST),
-    _level("engine mode", 0.3, HOST, REQUEST),
-    _level("engine era mode", 0.3, HOST, REQUEST, weight_bandwidth=0.2, gemm_compute=0.2, kv_bandwidth=0.2),
+    _level(
+        "engine chip experts",
+        0.0,
+        expert_compute=0.3,
+        expert_bandwidth=0.3,
+        expert_layer_s=0.3,
+        prefill_launch_s=0.3,
+    ),
+    _level("mode", 0.3, SCHEDULER, REQUEST),
+    _level("engine mode", 0.3, SCHEDULER, REQUEST),
+    _level("engine era mode", 0.3, SCHEDULER, REQUEST, weight_bandwidth=0.2, gemm_compute=0.2, kv_bandwidth=0.2),
     _level("engine tp", 0.3, COLLECTIVES, layer_s=0.2),
     _level("link tp", 0.5, COLLECTIVES),
     _level("chip link tp", 0.4, COLLECTIVES),

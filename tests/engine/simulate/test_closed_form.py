@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from planner.engine.serving import AdmissionLimits, ServingEstimate, ServingLoad, steady_state
-from planner.engine.serving_candidates import ServingCoefficients
+from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.setup import IDLE_STEP, ContinuousReplica
