@@ -55,7 +55,9 @@ def test_experts_covered_by_a_batch(tokens: int, percent: float) -> None:
     assert 100 * experts == pytest.approx(percent, abs=0.06)
 
 
-NOTHING = StepCoefficients(*[0.0] * len(StepCoefficients._fields))._replace(pipeline=1.0, attention_ranks=1.0)
+NOTHING = StepCoefficients(*[0.0] * len(StepCoefficients._fields))._replace(
+    pipeline=1.0, attention_ranks=1.0, prompt_ranks=1.0
+)
 
 
 def step_ms(coefficients: StepCoefficients, sequences: float, context: float) -> float:

@@ -30,7 +30,8 @@ FITTED_ON_RATE_6 = IDLE_STEP._replace(
     context_token_s=3.3e-8,
     pair_s=7e-10,
     layers_s=6.7e-4,
-    prefill_launch_s=1.16e-3,
+    prefill_launch_s=1.97e-2,
+    graph_tokens=512.0,
     step_s=4.4e-4,
     sequence_s=8.5e-6,
 )

@@ -42,9 +42,8 @@ GROUP_CASES: Final = 4.0
 KERNEL_FILE: Final = "serving_kernels.csv"
 KERNEL_LEVELS: Final[tuple[Level, ...]] = ((), ("chip",), ("format",), ("chip", "format"))
 """Levels that kernel timings speak of."""
-GRADES: Final = ("A", "B", "own", "replay")
-GRADED_WEIGHT: Final = 1.3
-"""Of rows whose source states everything, over rows of the sweeps around them."""
+GRADED_WEIGHTS: Final = {"A": 1.3, "B": 1.3, "own": 1.3, "replay": 2.0}
+"""Of rows whose source states everything, and of whole logs, over rows of the sweeps around them."""
 ERA_STEP: Final = 0.7
 """How far an engine moves from one era to the next, over how far engines differ."""
 
@@ -282,7 +281,7 @@ def _case_weights(problem: FitProblem, train: BoolArray) -> FloatArray:
     """Weight of each case: those of one group together count as ``GROUP_CASES`` independent ones, graded ones more."""
     sizes = Counter(group for group, used in zip(problem.groups, train.tolist(), strict=True) if used)
     shares = [min(1.0, GROUP_CASES / sizes[group]) if group in sizes else 0.0 for group in problem.groups]
-    graded = [GRADED_WEIGHT if case.row.get("grade") in GRADES else 1.0 for case in problem.cases]
+    graded = [GRADED_WEIGHTS.get(case.row.get("grade", ""), 1.0) for case in problem.cases]
     weights: FloatArray = np.sqrt(np.array(shares)) * np.array(graded)
     return weights
 
