@@ -184,7 +184,7 @@ def coefficients_from(work: StepWork, constants: Mapping[str, FloatArray]) -> Se
             bytes_s / constants["collective_bandwidth"], np.minimum(work.link_token_s, bytes_s)
         ),
         layers_s=constants["layer_s"] * work.layers + constants["expert_layer_s"] * work.expert_layers,
-        prefill_launch_s=constants["prefill_launch_s"] * work.layers / work.pipeline,
+        prefill_launch_s=constants["prefill_launch_s"] * work.layers,
         graph_tokens=work.graph_tokens,
         step_s=constants["step_s"],
         sequence_s=constants["sequence_s"],

@@ -41,7 +41,7 @@ class StepCoefficients(NamedTuple):
     """Seconds per unit of work of one candidate, or arrays of them over candidates."""
 
     pipeline: Any
-    """Pipeline stages: so many micro-batches share the running sequences."""
+    """Pipeline stages: so many micro-batches share the running sequences; one of them carries the prompts."""
     attention_ranks: Any
     """Attention data-parallel ranks: each runs its share of the sequences."""
     prompt_ranks: Any
@@ -101,26 +101,28 @@ def step_terms(
     ``decode_context_tokens`` is the sum of the running sequences' context lengths and ``prefill_pairs``
     the sum over prompt tokens of the tokens each attends to, both over the whole replica.
     """
-    share = 1.0 / (c.pipeline * c.attention_ranks)
-    tokens = decode_sequences + prefill_tokens
-    prompt_share = 1.0 / (c.pipeline * c.prompt_ranks)
-    rank_tokens = decode_sequences * share + prefill_tokens * prompt_share
-    sequences = decode_sequences * share
-    dense_work = c.dense_token_s * (rank_tokens + c.dense_tile_tokens) + c.head_token_s * sequences
+    stages = 1.0 / c.pipeline
+    share = stages / c.attention_ranks
+    sequences, prompt = decode_sequences * share, prefill_tokens / c.prompt_ranks
+    # Prompt tokens ride in one of the micro-batches, which passes every stage: each is held up a p-th of that.
+    dense_work = c.dense_token_s * (sequences + c.dense_tile_tokens) + c.head_token_s * sequences
     gemm = _longer(c.dense_weights_s, dense_work)
-    stage_tokens = tokens / c.pipeline
-    covered = 1.0 - np.exp(c.expert_miss_log * stage_tokens)
-    expert_work = c.expert_token_s * (stage_tokens + c.expert_tile_tokens * covered)
-    experts = _longer(c.expert_weights_s * covered, expert_work)
+    gemm_more = _longer(c.dense_weights_s, dense_work + c.dense_token_s * prompt) - gemm
+    experts = _experts(c, decode_sequences * stages)
+    experts_more = _experts(c, decode_sequences * stages + prefill_tokens) - experts
     windowed = np.minimum(decode_context_tokens, decode_sequences * c.window_tokens)
     decode = (decode_context_tokens * c.context_token_s + windowed * c.window_token_s) * share + sequences * c.state_s
     window_pairs = np.minimum(prefill_pairs, prefill_tokens * c.window_tokens)
-    prefill = (prefill_pairs * c.pair_s + window_pairs * c.window_pair_s) * prompt_share
-    collectives = c.collective_s + c.collective_token_s * rank_tokens
-    busy = gemm + experts + decode + prefill + collectives
+    prefill = (prefill_pairs * c.pair_s + window_pairs * c.window_pair_s) / c.prompt_ranks
+    collectives = c.collective_s + c.collective_token_s * sequences
+    collectives_more = c.collective_token_s * prompt
+    busy = gemm + gemm_more + experts + experts_more + decode + prefill + collectives + collectives_more
     eager = np.maximum(-c.graph_tokens, 0.0)
+    tokens = decode_sequences + prefill_tokens
     uncaptured = np.minimum(np.maximum(tokens - c.graph_tokens, 0.0), 1.0) * np.minimum(prefill_tokens + eager, 1.0)
-    launch = uncaptured * (_longer(busy, c.prefill_launch_s) - busy)
+    launch = uncaptured * (_longer(busy, c.prefill_launch_s) - busy) * np.maximum(stages, eager)
+    gemm, experts = gemm + stages * gemm_more, experts + stages * experts_more
+    prefill, collectives = stages * prefill, collectives + stages * collectives_more
     per_sequence = c.sequence_s * decode_sequences
     layers, step = c.layers_s + 0.0 * gemm, c.step_s + 0.0 * gemm
     return (gemm, experts, decode, prefill, collectives, layers, launch, step, per_sequence)
@@ -146,6 +148,13 @@ def step_time(
     for term in terms[1:]:
         total = total + term
     return total
+
+
+def _experts(c: Any, tokens: Any) -> Any:
+    """Routed experts for so many tokens."""
+    covered = 1.0 - np.exp(c.expert_miss_log * tokens)
+    work = c.expert_token_s * (tokens + c.expert_tile_tokens * covered)
+    return _longer(c.expert_weights_s * covered, work)
 
 
 def _longer(a: Any, b: Any) -> Any:

@@ -141,7 +141,7 @@ def test_a_lone_prompt_passes_every_stage(prompt: int) -> None:
     )
     chunk = min(prompt, 2048) / prompt
     # One stage does all layers of a chunk at once: two pipelined stages take (1 + chunk) / 2 of that, weights apart.
-    assert whole == pytest.approx(one * (1 + chunk) / 2, rel=0.16)
+    assert whole == pytest.approx(one * (1 + chunk) / 2, rel=0.12)
 
 
 @pytest.mark.parametrize(("load", "within"), [(0.05, 0.02), (0.6, 0.05)])
