@@ -21,6 +21,7 @@ BYTES_PER_OUTPUT_TOKEN: Final = 5
 KEPT_CHECKPOINTS: Final = 3
 DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
 USD: Final = "USD"
+GIB_MONTH_STEP: Final = Decimal("0.000001")
 ANYWHERE: Final = "*"
 """In the region of offers that state none, or only a country."""
 CONTRACT_FLAGS: Final = frozenset({"price_book_discount", "negotiated_price", "private_capacity", "committed_capacity"})
@@ -30,7 +31,7 @@ def compute_item(version: ScenarioVersion, language: str = "en") -> ItemTerms:
     """The compute line: node-hours of a month, or of the whole run, at the plan's price."""
     option = option_of(version)
     cluster, price = option["cluster"], option["price"]
-    nodes = int(cluster["nodes"])
+    nodes = int(cluster["nodes"]) + int(option.get("spare_nodes", 0))
     is_training = version.scenario.kind == PlanKind.TRAINING
     hours = run_hours(option) if is_training else Decimal(HOURS_PER_MONTH)
     per_node = f"{cluster['gpus_per_node']:g}x {cluster['accelerator_name']}"
@@ -45,6 +46,30 @@ def compute_item(version: ScenarioVersion, language: str = "en") -> ItemTerms:
         currency=USD,
         cadence="once" if is_training else "monthly",
     )
+
+
+def plan_items(version: ScenarioVersion, language: str = "en") -> tuple[ItemTerms, ...]:
+    """The lines that a plan's own price is made of: nodes, and of a training run what it stores meanwhile."""
+    option = option_of(version)
+    stored = Decimal(option.get("usd_storage") or 0)
+    if not stored:
+        return (compute_item(version, language),)
+    question, hours = version.plan["question"], run_hours(option)
+    price = Decimal(repr(float(question["storage_usd_per_gib_month"])))
+    months = hours / HOURS_PER_MONTH
+    gib = Decimal(repr(float(version.plan["stored_gib"])))
+    line = ItemTerms(
+        category="storage",
+        label=wording(language).say("stored"),
+        detail=f"{gib:,.1f} GiB; {hours:f} h",
+        source="storage price of the plan",
+        quantity=(gib * months).quantize(GIB_MONTH_STEP),
+        unit="gib_month",
+        unit_price=plain_decimal(price),
+        currency=USD,
+        cadence="once",
+    )
+    return compute_item(version, language), line
 
 
 def place_text(cluster: Mapping[str, Any]) -> str:
@@ -71,12 +96,12 @@ def suggested_items(version: ScenarioVersion) -> tuple[ItemTerms, ...]:
     if version.scenario.kind == PlanKind.TRAINING:
         size = _term(option, "run", "checkpoint size")
         if size is not None:
-            kept = Decimal(str(round(size * KEPT_CHECKPOINTS, 1)))
-            items.append(
-                _suggested("storage", "gib_month", kept, "Checkpoints", f"{KEPT_CHECKPOINTS} kept of {size:,.1f} GiB")
-            )
-        tokens = Decimal(str(round(float(plan["tokens"]) * BYTES_PER_OUTPUT_TOKEN / 2**30, 1)))
-        detail = f"{BYTES_PER_OUTPUT_TOKEN} bytes a token"
+            number = int(plan["question"].get("checkpoints_kept", KEPT_CHECKPOINTS))
+            kept = Decimal(str(round(size * number, 1)))
+            items.append(_suggested("storage", "gib_month", kept, "Checkpoints", f"{number} kept of {size:,.1f} GiB"))
+        each = float(plan["question"].get("bytes_per_token", BYTES_PER_OUTPUT_TOKEN))
+        tokens = Decimal(str(round(float(plan["tokens"]) * each / 2**30, 1)))
+        detail = f"{each:g} bytes a token"
         items.append(_suggested("storage", "gib_month", tokens, "Training data", detail))
     else:
         out = float(plan["mean_requests_s"]) * float(plan["question"]["output_tokens"])

@@ -27,7 +27,7 @@ from planner.models import AuditEntry, Quote, QuoteCounter, QuoteStatus, Scenari
 from planner.selectors.price_books import price_book_in_use
 from planner.selectors.scope import Scope
 from planner.services.plan_json import plain
-from planner.services.quote_plan import compute_item, default_months
+from planner.services.quote_plan import default_months, plan_items
 from planner.services.quote_pricing import PricedDraft, known_currency, price_draft
 from planner.services.quote_terms import QuoteTerms
 from planner.services.tenancy import Conflict, tenant_write
@@ -60,7 +60,7 @@ def create_quote(
     given = dict(terms)
     if version is not None:
         language = "id" if given.get("language") == "id" else "en"
-        given.setdefault("items", [plain(compute_item(version, language))])
+        given.setdefault("items", [plain(item) for item in plan_items(version, language)])
         given.setdefault("shares", _mark_up(scope))
         given.setdefault("months", default_months(version))
         given.setdefault("title", version.scenario.name[:160])

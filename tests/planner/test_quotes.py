@@ -118,6 +118,7 @@ def test_a_training_run_is_charged_once_by_its_hours(tenant: Tenant) -> None:
     quote = quotes.create_quote(scope=tenant.scope(), version=version, terms={"buyer": BUYER}, issue=True)
     snapshot = quotes.priced(quote).snapshot
     assert snapshot.net.once == version.usd
+    assert [line.category for line in snapshot.lines] == ["compute", "storage"]
     assert snapshot.net.monthly == 0
     assert quotes.render(snapshot, "pdf", "id").startswith(b"%PDF-")
     labels = {item.label: item.unit_price for item in suggested_items(version)}
