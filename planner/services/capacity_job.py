@@ -11,8 +11,10 @@ from planner.engine.workload import InferenceQuestion, parse_question
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
-from planner.services.simulation_job import SimulationJob, read_part, read_simulation
+from planner.services.simulation_job import SimulationJob, read_part, read_simulation, too_many_requests
 
+MOST_REQUESTS: Final = 5_000_000
+"""Generated in each of its runs, of which there are some ten to thirty."""
 MEMBERS: Final = ("question", "scenario", "traffic", "trace", "search")
 
 
@@ -42,6 +44,7 @@ def read_capacity(params: Mapping[str, Any]) -> CapacityJob:
     except InvalidQuestion as invalid:
         faults += invalid.errors
     if simulation is not None:
+        faults += too_many_requests(simulation.regions[0].traffic, MOST_REQUESTS)
         question = parse_question(InferenceQuestion, simulation.question)
         if question.ttft_ms is None and question.tpot_ms is None:
             faults.append(replace(no_limits(), field="question.ttft_ms"))

@@ -25,7 +25,7 @@ from planner.services.figure import Figure
 WORKERS: Final = 2
 REGIONS: Final = 8
 """Parts of the run, alike but for their seed."""
-ROUNDS: Final = 3
+ROUNDS: Final = 2
 PATIENCE_S: Final = 300.0
 QUESTION: Final[dict[str, Any]] = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -79,8 +79,8 @@ def _manage(environment: dict[str, str], *arguments: str) -> None:
 def _seconds(environment: dict[str, str], workers: int) -> float:
     """The shortest of several runs: what else the machine does only ever adds."""
     with _workers(environment, workers):
-        _run(environment, hours=0.2)
-        return min(_run(environment, hours=1.5) for _ in range(ROUNDS))
+        _run(environment, hours=1.0)
+        return min(_run(environment, hours=24.0) for _ in range(ROUNDS))
 
 
 def _run(environment: dict[str, str], *, hours: float) -> float:

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.models import Run, RunStatus, User
+from planner.models import Run, RunPart, RunStatus, User
 from planner.selectors.scope import Scope
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.run_parts import resend_lost_parts, worker_lost_error
@@ -114,6 +114,8 @@ def delete_old_runs() -> int:
     old = Run.objects.filter(owner__isnull=True, created_at__lt=Now() - limit)
     traces = _traces(old)
     deleted, _by_model = old.delete()
+    # Of runs that ended while no worker held them; a worker that ends a run deletes its parts itself.
+    RunPart.objects.exclude(run__status__in=(RunStatus.QUEUED, RunStatus.RUNNING)).delete()
     unused = (traces | set(traces_older_than(UNUSED_TRACE_AGE))) - _traces(Run.objects.all())
     for trace in unused:
         delete_trace(trace)

@@ -181,7 +181,7 @@ def _read_region(
     if trace is None:
         traffic = read_part("traffic", TrafficQuestion, parts.get("traffic", {}), faults)
         if traffic is not None:
-            faults += _too_many(traffic)
+            faults += too_many_requests(traffic, MOST_REQUESTS)
     elif "traffic" in parts:
         faults.append(
             FieldError(field="traffic", value=None, message="Given beside a trace.", allowed="one of traffic and trace")
@@ -252,12 +252,13 @@ def _inside(part: str, fault: FieldError) -> FieldError:
     )
 
 
-def _too_many(traffic: TrafficQuestion) -> list[FieldError]:
-    requests = _requests(traffic)
-    if requests <= MOST_REQUESTS:
+def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldError]:
+    """The fault of traffic that is more than ``most`` requests, with the length that would do."""
+    requests = 0.0 if traffic is None else _requests(traffic)
+    if traffic is None or requests <= most:
         return []
-    hours = traffic.hours * MOST_REQUESTS / requests
-    allowed = f"up to {hours:.4g} h at this load ({MOST_REQUESTS:,} requests)"
+    hours = traffic.hours * most / requests
+    allowed = f"up to {hours:.4g} h at this load ({most:,} requests)"
     return [FieldError(field="traffic.hours", value=traffic.hours, message="Too many requests.", allowed=allowed)]
 
 

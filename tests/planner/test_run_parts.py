@@ -17,7 +17,7 @@ from planner.services.run_kind import ExecutePart, Spread, SpreadKind, Task, in_
 from planner.services.run_kinds import RUN_KINDS, ReportProgress
 from planner.services.run_parts import PartSpread, claim_part, resend_lost_parts
 from planner.services.run_progress import PROGRESS_INTERVAL_S, PartLost, PartProgress, RunCancelled
-from planner.services.runs import cancel_run, create_run
+from planner.services.runs import cancel_run, create_run, delete_old_runs
 
 pytestmark = pytest.mark.django_db
 
@@ -221,6 +221,15 @@ def test_helpers_are_called_again_for_parts_nobody_holds(kind: AddKind, helped: 
     assert helped == [(run.pk, 1)]
     help_with_run(run_id=run.pk)
     assert resend_lost_parts() == 0
+
+
+def test_parts_of_runs_that_ended_unheld_go_with_the_daily_round(kind: AddKind) -> None:
+    ended, running = _claimed(), _claimed()
+    for run in (ended, running):
+        RunPart.objects.create(run=run, number=0, task={})
+    Run.objects.filter(pk=ended.pk).update(status=RunStatus.CANCELLED)
+    delete_old_runs()
+    assert list(RunPart.objects.values_list("run_id", flat=True)) == [running.pk]
 
 
 def test_progress_never_goes_back_when_a_part_is_lost(kind: AddKind) -> None:
