@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from catalog.model_files import find_model
-from catalog.profiles import DATA, expert_padding, scheduler_defaults, serving_memory_profile, version_key
+from catalog.profiles import DATA, expert_padding, scheduler_defaults, serving_memory_profile
+from planner.engine.engine_versions import version_key
 from planner.engine.memory import ServingMemoryProfile, activation_peak_bytes, serving_memory
 from planner.engine.model_arch import ModelArch
 from planner.engine.quantization import resolve_format
