@@ -126,7 +126,7 @@ def test_pools_may_differ_in_layout() -> None:
 
 
 def test_both_kinds_compete_on_one_front() -> None:
-    asked: dict[str, Any] = {"requests_per_second": 10, "max_options": 500}
+    asked: dict[str, Any] = {"requests_per_second": 1, "max_options": 500}
     both = plan(pools="both", **asked)
     alone = [plan(pools=kind, **asked).options[0].price.usd_per_month for kind in ("together", "split")]
     assert both.options[0].price.usd_per_month == min(alone)
