@@ -91,10 +91,7 @@ def test_without_lookahead_first_tokens_come_too_early() -> None:
 @pytest.mark.parametrize(
     ("statistic", "within"), [("tpot_mean_ms", 0.08), ("ttft_mean_ms", 0.15), ("ttft_p99_ms", 0.15)]
 )
-def test_own_replays(name: str, statistic: str, within: float, request: pytest.FixtureRequest) -> None:
-    if (name, statistic) == ("h200-llama-3.1-8b-rate-14", "ttft_p99_ms"):
-        reason = "19 % with today's constants: steps beyond the captured graph sizes have a floor the step time lacks"
-        request.applymarker(pytest.mark.xfail(reason=reason))
+def test_own_replays(name: str, statistic: str, within: float) -> None:
     assert abs(planned(name)[statistic].error) <= within
 
 
@@ -104,11 +101,8 @@ def test_own_replays(name: str, statistic: str, within: float, request: pytest.F
     ("statistic", "within"), [("tpot_mean_ms", 0.10), ("ttft_mean_ms", 0.15), ("makespan_s", 0.05)]
 )
 def test_published_replays(name: str, statistic: str, within: float, request: pytest.FixtureRequest) -> None:
-    if name == "rtx4090-llama-3.1-8b":
-        reason = "today's constants are 15 % slow on this card: its 2,048-token steps ran at 93 % of the bf16 peak"
-        request.applymarker(pytest.mark.xfail(reason=reason))
-    elif statistic == "ttft_mean_ms":
-        reason = "a queue that forms only at the end: 6 % in TPOT are 31 % in the wait"
+    if (name, statistic) == ("rtxpro6000-qwen3-30b-a3b-dp2", "ttft_mean_ms"):
+        reason = "16 %: a queue for the last 42 of 300 requests, in which 4 % less TPOT are 15 % less wait"
         request.applymarker(pytest.mark.xfail(reason=reason))
     assert abs(planned(name)[statistic].error) <= within
 
@@ -116,7 +110,13 @@ def test_published_replays(name: str, statistic: str, within: float, request: py
 @pytest.mark.usefixtures("catalog")
 @pytest.mark.parametrize("name", [*OWN, *PUBLISHED])
 def test_requests_finish_in_the_measured_order(name: str) -> None:
-    assert planned(name)["e2e_rank"].simulated >= 0.95
+    """Latencies of single requests, from end to end, rank as measured.
+
+    First tokens less so: which iteration a request just catches is chance. Two simulated runs whose steps differ by
+    1 % agree in the ranks of TTFT to 0.96 or 0.98.
+    """
+    assert planned(name)["e2e_rank"].simulated >= 0.995
+    assert planned(name)["ttft_rank"].simulated >= (0.995 if name == "rtx4090-llama-3.1-8b" else 0.83)
 
 
 @pytest.mark.usefixtures("catalog")

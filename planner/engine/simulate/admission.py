@@ -33,7 +33,7 @@ def continue_prefills(st: State, r: int, budget: int) -> int:
     while s != NONE and budget > 0:
         request = st.slots[s]
         following = request.queued
-        chunk = min(request.target - request.computed, budget)
+        chunk = min(request.target - request.computed, budget, rank_budget(st, r))
         blocks = blocks_of(request.computed + chunk, block) - blocks_of(request.computed, block)
         while blocks > rep.free - rep.late_blocks - rep.reserved and request.state == PREFILLING:
             if rep.run_tail == following:
@@ -46,6 +46,17 @@ def continue_prefills(st: State, r: int, budget: int) -> int:
         budget -= chunk
         s = following
     return budget
+
+
+@inner
+def rank_budget(st: State, r: int) -> int:
+    """Tokens one prompt may have of an iteration: its attention rank's share of the budget, decodes apart."""
+    rep = st.replicas[r]
+    kind = st.kinds[rep.kind]
+    ranks = st.coefficients[rep.kind].attention_ranks
+    if ranks <= 1.0:
+        return kind.max_tokens  # type: ignore[no-any-return]
+    return max(1, int((kind.max_tokens - rep.decoding * (1 + kind.draft_tokens)) / ranks))
 
 
 @inner
@@ -64,6 +75,7 @@ def _schedule(st: State, r: int, s: int, chunk: int, own: int) -> None:
         give(st, r, -more)
     request.chunk = chunk
     rep.prefill_tokens += chunk
+    rep.longest_chunk = max(rep.longest_chunk, float(chunk))
     rep.prefill_pairs += chunk * float(done) + 0.5 * chunk * (chunk + 1)
 
 
@@ -153,7 +165,7 @@ def _fit(st: State, r: int, s: int, budget: int) -> int:
         cached = own_kept(st, r, s) * kind.block_tokens
     chunk = request.target - cached
     if kind.chunked:
-        chunk = min(chunk, budget)
+        chunk = min(chunk, budget, rank_budget(st, r))
     elif chunk > budget and rep.prefill_tokens > 0:
         return 0
     until = request.target if kind.reserve_prompt else cached + chunk

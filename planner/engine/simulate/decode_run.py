@@ -17,10 +17,27 @@ LINEAR_TOLERANCE = 1e-9
 
 
 @inner
-def decode_step_s(st: State, r: int, context: float) -> float:
-    """Seconds of one decode iteration of the running batch at a summed context."""
+def fullest_rank(st: State, r: int) -> float:
+    """The context of the fullest attention rank over the mean: all wait for it.
+
+    Ranks hold equally many sequences; their contexts differ by chance.
+    """
+    rep = st.replicas[r]
+    spread = st.kinds[rep.kind].rank_spread
+    if spread == 0.0 or rep.decoding == 0:
+        return 1.0
+    ranks = st.coefficients[rep.kind].attention_ranks
+    mean = rep.context / rep.decoding
+    variance = max(0.0, rep.squares / rep.decoding - mean * mean)
+    return 1.0 + spread * math.sqrt(variance * ranks / rep.decoding) / mean  # type: ignore[no-any-return]
+
+
+@inner
+def decode_step_s(st: State, r: int, context: float, uneven: float) -> float:
+    """Seconds of one decode iteration of the running batch at a summed context, ``uneven`` over its ranks."""
     rep = st.replicas[r]
     kind = st.kinds[rep.kind]
+    context *= uneven
     n = float(rep.decoding)
     if kind.draft_tokens == 0:
         return step_time(st.coefficients[rep.kind], n, context, 0.0, 0.0)  # type: ignore[no-any-return]
@@ -34,16 +51,17 @@ def decode_step_s(st: State, r: int, context: float) -> float:
 def plan_run(st: State, r: int, most: int) -> None:
     """Set the replica's run: up to ``most`` decode iterations whose times form an arithmetic series."""
     rep = st.replicas[r]
-    first = decode_step_s(st, r, rep.context)
+    uneven = fullest_rank(st, r)
+    first = decode_step_s(st, r, rep.context, uneven)
     steps = most
     slope = 0.0
     while steps > 1:
-        last = decode_step_s(st, r, rep.context + rep.growth * (steps - 1))
+        last = decode_step_s(st, r, rep.context + rep.growth * (steps - 1), uneven)
         slope = (last - first) / (steps - 1)
         if steps == 2:
             break
         middle = (steps - 1) // 2
-        there = decode_step_s(st, r, rep.context + rep.growth * middle)
+        there = decode_step_s(st, r, rep.context + rep.growth * middle, uneven)
         if abs(first + slope * middle - there) <= LINEAR_TOLERANCE * there:
             break
         steps = (steps + 1) // 2

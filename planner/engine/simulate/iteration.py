@@ -16,7 +16,7 @@ import math
 from planner.engine.simulate.admission import admit_waiting, continue_prefills, expire_waiting, make_room
 from planner.engine.simulate.codes import CANCELLED, MOVING, NONE, PREFILL, ROUTE
 from planner.engine.simulate.compiled import inner, step_time
-from planner.engine.simulate.decode_run import decode_step_s, plan_run, run_s, steps_reaching
+from planner.engine.simulate.decode_run import decode_step_s, fullest_rank, plan_run, run_s, steps_reaching
 from planner.engine.simulate.kv_blocks import crossing, steps_within
 from planner.engine.simulate.layout import State
 from planner.engine.simulate.prefix_cache import take
@@ -58,6 +58,7 @@ def compose(st: State, r: int, t: float) -> None:
         expire_waiting(st, r, t)
         rep.prefill_tokens = 0.0
         rep.prefill_pairs = 0.0
+        rep.longest_chunk = 0.0
         rep.blocked = 0
         rep.paused = 0
         before = rep.preemptions
@@ -95,14 +96,15 @@ def _start(st: State, r: int, t: float) -> None:
     if rep.prefill_tokens > 0:
         rep.paused = 0 if kind.chunked else 1
         n = 0.0 if rep.paused else float(rep.decoding)
-        context = 0.0 if rep.paused else rep.context
+        context = 0.0 if rep.paused else rep.context * fullest_rank(st, r)
         drafts = n * kind.draft_tokens
         rep.run_steps = 1
         rep.run_slope = 0.0
+        _spread_prompts(st, r)
         whole = step_time(st.coefficients[rep.kind], n, context, rep.prefill_tokens + drafts, rep.prefill_pairs)
         alone = 0.0
         if n > 0:
-            alone = decode_step_s(st, r, context)
+            alone = decode_step_s(st, r, context, 1.0)
             if kind.draft_tokens > 0:
                 whole += drafts / n * kind.draft_share * step_time(st.coefficients[rep.kind], n, context, 0.0, 0.0)
         rep.run_first = whole
@@ -117,6 +119,15 @@ def _start(st: State, r: int, t: float) -> None:
             most = max(1, steps_within(st, r, rep.free, most))
         plan_run(st, r, most)
     set_next(st, r, t + run_s(rep.run_first, rep.run_slope, rep.run_steps))
+
+
+@inner
+def _spread_prompts(st: State, r: int) -> None:
+    """Over how many attention ranks the iteration's prompts spread: each stays on one, and all wait for the fullest."""
+    rep = st.replicas[r]
+    c = st.coefficients[rep.kind]
+    if c.attention_ranks > 1.0:
+        c.prompt_ranks = min(rep.prefill_tokens / rep.longest_chunk, c.attention_ranks)
 
 
 @inner
@@ -144,6 +155,8 @@ def complete(st: State, r: int, t: float) -> None:
         take(st, r, begun)
         if st.kinds[rep.kind].draft_tokens > 0:
             rep.debt += steps * rep.growth / st.kinds[rep.kind].block_tokens - begun
+        each = steps * rep.growth / rep.decoding
+        rep.squares += 2.0 * each * rep.context + rep.decoding * each * each
         rep.steps += steps
         rep.context += steps * rep.growth
     free, running = rep.free, rep.running

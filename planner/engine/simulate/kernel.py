@@ -225,7 +225,7 @@ def start_replica(table: Array, r: int, t: float) -> None:
     rep = st.replicas[r]
     rep.alive = 1
     rep.running, rep.decoding, rep.waiting, rep.waiting_tokens, rep.outstanding, rep.heap_n = 0, 0, 0, 0, 0, 0
-    rep.steps, rep.context, rep.growth, rep.debt = 0.0, 0.0, 0.0, 0.0
+    rep.steps, rep.context, rep.growth, rep.debt, rep.squares = 0.0, 0.0, 0.0, 0.0, 0.0
     rep.busy, rep.late_blocks, rep.late_seqs, rep.taken = 0, 0, 0, 0
     st.phases[r] = 0
     set_next(st, r, math.inf)

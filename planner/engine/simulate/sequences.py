@@ -29,6 +29,7 @@ def join_decode(st: State, r: int, s: int) -> None:
     request.finish = rep.steps + steps
     rep.decoding += 1
     rep.context += context
+    rep.squares += context * context
     rep.growth += request.rate
     st.phases[r, int(context - rep.steps) % kind.block_tokens] += 1
     push_finish(st, r, request.finish, s)
@@ -58,6 +59,7 @@ def leave_decoding(st: State, r: int, s: int) -> None:
     start = float(request.input + request.generated)
     rep.decoding -= 1
     rep.context -= start + grown
+    rep.squares -= (start + grown) ** 2
     rep.growth -= request.rate
     st.phases[r, int(start - request.join) % kind.block_tokens] -= 1
     if kind.draft_tokens > 0:
@@ -69,6 +71,7 @@ def leave_decoding(st: State, r: int, s: int) -> None:
     if rep.decoding == 0:
         rep.context = 0.0
         rep.growth = 0.0
+        rep.squares = 0.0
 
 
 @inner

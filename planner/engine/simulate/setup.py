@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -73,6 +74,7 @@ class ContinuousReplica:
             "max_seqs": min(self.max_num_seqs, self.max_num_batched_tokens),
             "max_tokens": self.max_num_batched_tokens,
             "max_context": _limit(self.max_context_tokens),
+            "rank_spread": rank_spread(float(self.coefficients.attention_ranks)),
             "lookahead": self.lookahead,
             "chunked": self.chunked_prefill,
             "reserve_prompt": self.reserve_prompt,
@@ -201,6 +203,15 @@ class Fleet:
     slo_ttft_s: float | None = None
     slo_tpot_s: float | None = None
     seed: int = 0
+
+
+def rank_spread(ranks: float) -> float:
+    """Expected excess of the fullest of ``ranks`` loads over their mean, in standard deviations (Blom, 1958).
+
+    >>> rank_spread(1.0), round(rank_spread(2.0), 2), round(rank_spread(8.0), 2)
+    (0.0, 0.59, 1.43)
+    """
+    return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1.0 else 0.0
 
 
 def _limit(value: int | None) -> int:

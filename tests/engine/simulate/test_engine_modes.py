@@ -167,3 +167,42 @@ def test_cut_into_batches_the_run_is_the_same_to_the_bit(policy: str) -> None:
         one_pool(replica(kv_blocks=1500, draft_tokens=2, acceptance=0.5), 3, policy=policy, seed=4), [traffic]
     )
     assert again.e2e.mean_s != whole.e2e.mean_s
+
+
+RANKS = EIGHT_B._replace(attention_ranks=2.0, prompt_ranks=2.0)
+
+
+def test_a_prompt_stays_on_one_attention_rank_and_the_other_waits() -> None:
+    """Data-parallel attention: two prompts of one length take as long as one of them, each on its rank."""
+    one_rank = rows_of(one_pool(replica()), batch(np.zeros(1), np.array([1000]), np.ones(1)))[0]["first"][0]
+    alone, pair = (
+        rows_of(one_pool(replica(coefficients=RANKS)), batch(np.zeros(n), np.full(n, 1000), np.ones(n)))[0]["first"]
+        for n in (1, 2)
+    )
+    assert alone[0] == pytest.approx(one_rank, rel=1e-9)
+    # Requests come one after the other: the first has started when the second comes, which waits for it and runs alone.
+    assert pair[0] == pytest.approx(one_rank, rel=1e-9)
+    together = batch(np.array([0.0, 0.001, 0.002]), np.array([3000, 1000, 1000]), np.ones(3))
+    rows, _ = rows_of(one_pool(replica(coefficients=RANKS)), together)
+    assert rows["first"][1] == rows["first"][2]
+    assert rows["first"][2] - rows["first"][0] == pytest.approx(one_rank, rel=1e-9)
+
+
+def test_a_prompt_has_its_ranks_share_of_the_token_budget() -> None:
+    """3,000 tokens on a budget of 2 x 1,024: three iterations of one rank, not two of both."""
+    kind = replica(coefficients=RANKS, max_num_batched_tokens=2048)
+    rows, outcome = rows_of(one_pool(kind), batch(np.zeros(1), np.array([3000]), np.ones(1)))
+    assert outcome.left["done"] == 1
+    plain = replica(max_num_batched_tokens=1024)
+    expected, _ = rows_of(one_pool(plain), batch(np.zeros(1), np.array([3000]), np.ones(1)))
+    assert rows["first"][0] == pytest.approx(expected["first"][0], rel=1e-9)
+
+
+def test_all_wait_for_the_attention_rank_with_the_longest_contexts() -> None:
+    """Equal contexts spread evenly; contexts that differ leave one rank with more to read."""
+    even = batch(np.zeros(32), np.full(32, 2000), np.full(32, 200))
+    mixed = batch(np.zeros(32), np.tile([100, 3900], 16), np.full(32, 200))
+    tpot = [
+        simulate(one_pool(replica(coefficients=RANKS)), [traffic]).tpot.quantile_s(0.1) for traffic in (even, mixed)
+    ]
+    assert tpot[1] > 1.005 * tpot[0]
