@@ -65,7 +65,14 @@ STEPS = {
         sequence_s=1e-5,
     ),
 }
-WORKLOADS = [(1000, 200, 2048), (300, 300, 8192), (700, 800, 2048), (3000, 50, 8192), (8000, 400, 8192)]
+WORKLOADS = [
+    (100, 20, 8192),
+    (1000, 200, 2048),
+    (300, 300, 8192),
+    (700, 800, 2048),
+    (3000, 50, 8192),
+    (8000, 400, 8192),
+]
 """Prompt and answer in tokens, and the token budget of an iteration."""
 REQUESTS = 20_000
 REQUEST_S = 0.002
@@ -113,12 +120,13 @@ def test_agree_at_30_percent_of_capacity(name: str, prompt: int, answer: int, bu
     assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
 
 
+@pytest.mark.parametrize(("prompt", "answer"), [(8000, 100), (3000, 50)])
 @pytest.mark.parametrize("name", ["8b", "70b, tensor", "two stages"])
-def test_prompts_of_several_chunks_agree_too(name: str) -> None:
-    """8,000 tokens on a budget of 2,048: each prompt has four iterations to itself, the others queue."""
-    capacity = float(closed_form(STEPS[name], 8000, 100, 2048, 1e-6).capacity_requests_s[0])
-    expected = closed_form(STEPS[name], 8000, 100, 2048, 0.3 * capacity)
-    outcome = simulated(STEPS[name], 8000, 100, 2048, 0.3 * capacity)
+def test_prompts_of_several_chunks_agree_too(name: str, prompt: int, answer: int) -> None:
+    """On a budget of 2,048 each prompt has iterations to itself, and the others queue."""
+    capacity = float(closed_form(STEPS[name], prompt, answer, 2048, 1e-6).capacity_requests_s[0])
+    expected = closed_form(STEPS[name], prompt, answer, 2048, 0.3 * capacity)
+    outcome = simulated(STEPS[name], prompt, answer, 2048, 0.3 * capacity)
     assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
     assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
 
