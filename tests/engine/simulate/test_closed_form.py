@@ -131,7 +131,7 @@ def test_short_prompts_by_the_handful_agree_nearly(name: str) -> None:
     expected = closed_form(STEPS[name], 100, 20, 8192, 0.3 * capacity)
     outcome = simulated(STEPS[name], 100, 20, 8192, 0.3 * capacity)
     assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.04)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.04)
 
 
 @pytest.mark.parametrize("name", STEPS)
