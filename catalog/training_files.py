@@ -77,6 +77,7 @@ def profiles_from(fitted: Mapping[str, Any]) -> TrainingProfiles:
         reference_year=fitted["reference_year"],
         year_range=(fitted["year_range"][0], fitted["year_range"][1]),
         finetune_document_tokens=fitted["finetune_document_tokens"],
+        architectures=fitted["architectures"],
         reference_watts_per_tflop=fitted["reference_watts_per_tflop"],
         bands=_bands(fitted["bands"]),
         fitted_on=fitted["fitted_on"],

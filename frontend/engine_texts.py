@@ -312,7 +312,7 @@ TEXTS = (
     _("Expert routing"),
     _("Equal shares for every expert, as benchmarks force, or as the router decides on real data."),
     _("CPU offload"),
-    _("Optimizer states and their update on the host."),
+    _("What the host keeps: optimizer states, or weights and gradients too; it does the update."),
     _("Gradient compression"),
     _("Of what data-parallel ranks exchange: 16 bit, 8, or signs with error feedback."),
     _("Share of wall time that advances the run, at most; failures may take more."),

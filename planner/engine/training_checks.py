@@ -112,6 +112,12 @@ def _framework(question: TrainingQuestion, asked: AskedLayout, framework: Framew
     if question.pipeline_schedule == "zero_bubble" and not framework.zero_bubble:
         reason = say("{framework} has no {kind}.", framework=framework.label, kind=Noun("zero-bubble schedule"))
         yield _fault("pipeline_schedule", "zero_bubble", reason, say("auto, 1f1b, or framework fsdp2"))
+    if question.offload == "states" and sharding not in ("zero3", "hsdp"):
+        reason = say(
+            "Weights are gathered from the host only where they are sharded; {sharding} keeps them whole.",
+            sharding=Code(sharding),
+        )
+        yield _fault("offload", "states", reason, say("none, optimizer, or sharding zero3 or hsdp"))
     if question.gradient_compression == "1bit" and sharding not in ("none", "zero1"):
         reason = say(
             "Signs with error feedback need whole gradients on every rank; {sharding} cuts them.",

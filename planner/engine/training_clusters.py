@@ -175,6 +175,8 @@ def _hardware(
             trains_adapters=question.method in FROZEN_METHODS,
             messages="bucketed" if framework.buckets_messages else "single",
             async_tensor=question.async_tensor_parallel,
+            accelerator=accelerator.key,
+            architecture=profiles.architectures.get(accelerator.generation, accelerator.generation),
             year=today.year + (today.timetuple().tm_yday - 0.5) / 365,
         ),
     )

@@ -26,8 +26,12 @@ def reject_clusters(
 ) -> Iterator[Rejection]:
     """Clusters without a layout that fits: one entry a node kind, for the cluster that came closest."""
     solved = set(result.best.cluster.tolist())
+    failed_of: dict[int, list[int]] = {}
+    for index, size in enumerate(clusters.sizes):
+        if index not in solved:
+            failed_of.setdefault(size.node, []).append(index)
     for kind, shape_row in enumerate(clusters.shapes):
-        failed = [i for i, size in enumerate(clusters.sizes) if size.node == kind and i not in solved]
+        failed = failed_of.get(kind)
         if not failed:
             continue
         count = len(failed) * int(offers[kind])

@@ -96,7 +96,7 @@ def describe_run(
         document_tokens=_attended_tokens(question, profiles),
         year=float(today.year),
         natural_routing=question.expert_routing == "natural",
-        offload_optimizer=question.offload == "optimizer",
+        offload=question.offload,
         gradient_compression=question.gradient_compression,
     )
     teacher_work = None if teacher is None or question.method != "distillation" else model_work(teacher)

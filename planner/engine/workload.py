@@ -357,7 +357,11 @@ class TrainingQuestion(PlaceAndPurchase):
         "layout",
     )
     offload: str = choice(
-        "CPU offload", "none", ("none", "optimizer"), "Optimizer states and their update on the host.", "precision"
+        "CPU offload",
+        "none",
+        ("none", "optimizer", "states"),
+        "What the host keeps: optimizer states, or weights and gradients too; it does the update.",
+        "precision",
     )
     gradient_compression: str = choice(
         "Gradient compression",
@@ -378,7 +382,7 @@ class TrainingQuestion(PlaceAndPurchase):
     max_nodes: int = integer("Most nodes", 256, 1, 100_000, "nodes", "Options that need more are rejected.", "where")
     goodput: float = number(
         "Goodput",
-        0.95,
+        0.9,
         0.05,
         1,
         "share",

@@ -18,6 +18,7 @@ from planner.services.planning import plan_inference, plan_training
 from planner.services.price_book_benchmark import price_book_figures
 from planner.services.quote_benchmark import quote_figures
 from planner.services.simulation_benchmark import simulation_figures
+from planner.services.training_benchmark import training_accuracy_figures
 
 INFERENCE_QUESTIONS: tuple[Mapping[str, Any], ...] = (
     {"model": "meta-llama/Llama-3.1-8B", "requests_per_second": 20},
@@ -70,6 +71,7 @@ def measure() -> Iterator[Figure]:
     yield from simulation_figures()
     yield from fan_out_figures()
     yield from quote_figures()
+    yield from training_accuracy_figures()
 
 
 def _median_ms(call: Callable[[Mapping[str, Any]], object], questions: Sequence[Mapping[str, Any]]) -> float:

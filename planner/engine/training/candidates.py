@@ -112,6 +112,8 @@ class TrainingRecipe:
     """Share of a forward pass that selective recomputation repeats; NaN: the framework's usual."""
     offload_optimizer: Num = 0.0
     """1 where the host keeps the optimizer states and does the update."""
+    offload_weights: Num = 0.0
+    """1 where the host keeps weights and gradients too, and every gathering comes from there."""
     update_flops_per_param: Num = 0.0
     """Of an optimizer that multiplies matrices (Muon), 16 bit."""
     expert_imbalance: Num = 1.0

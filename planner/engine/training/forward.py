@@ -98,7 +98,7 @@ def _elementwise(
 ) -> Num:
     # Norms, residuals: about 8 elements of the hidden state a layer; activation, rope: what they read and write.
     residual = 8.0 * work.hidden * work.layers / np.where(np.equal(recipe.sequence_parallel, 1.0), cand.tensor, 1.0)
-    inner = (work.ffn_width + work.expert_width + work.qo_width + work.kv_width) / cand.tensor
+    inner = (work.ffn_width + work.expert_width + work.position_width) / cand.tensor
     routed = 2.0 * work.routed_hidden / cand.tensor * constants.permute_traffic
     casts = recipe.low_precision * (
         (work.column_k + work.row_k / cand.tensor + work.active_expert_k / cand.tensor)

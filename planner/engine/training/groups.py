@@ -16,7 +16,7 @@ from planner.engine.training.work import ModelWork
 
 def group_rate(cand: TrainingCandidates, constants: StepConstants, size: Num, stride: Num) -> tuple[Num, Num]:
     """(bytes per second, latency of one hop) of a ring over ``size`` ranks, ``stride`` apart."""
-    inside = np.clip(cand.link_domain_gpus / stride, 1.0, size)
+    inside = np.minimum(np.maximum(cand.link_domain_gpus / stride, 1.0), size)
     fits = np.greater_equal(inside, size)
     # Cards on PCIe: 2 reach 20 GB/s, 4 reach 5, 8 reach 1.4 (L40S, NCCL all-reduce): the square of the group.
     shared = np.where(np.equal(cand.link_is_shared, 1.0), (2.0 / np.maximum(inside, 2.0)) ** 2, 1.0)
@@ -44,7 +44,7 @@ def data_group(cand: TrainingCandidates) -> tuple[Num, Num]:
 
 def expert_group(cand: TrainingCandidates) -> tuple[Num, Num]:
     """(size, members in one scale-up domain) of the expert-parallel group; its ranks are neighbours."""
-    return cand.expert, np.clip(cand.link_domain_gpus, 1.0, cand.expert)
+    return cand.expert, np.minimum(np.maximum(cand.link_domain_gpus, 1.0), cand.expert)
 
 
 def expert_data_group(cand: TrainingCandidates) -> tuple[Num, Num]:

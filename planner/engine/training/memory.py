@@ -126,6 +126,8 @@ def assemble(
     gradients = states.bytes_of(recipe.grad_bytes, np.greater_equal(cand.sharding, 2.0), adapters_only=frozen)
     optimizer = states.bytes_of(recipe.optimizer_bytes, np.greater_equal(cand.sharding, 1.0), adapters_only=frozen)
     optimizer = optimizer * (1.0 - recipe.offload_optimizer)
+    on_gpu = 1.0 - recipe.offload_weights
+    weights, gradients = weights * on_gpu, gradients * on_gpu
     gathered = _gathered(work, recipe, cand, constants, states)
     # Without a buffer of their own, a lone micro-batch's gradients take the room activations leave.
     lone = np.less_equal(recipe.global_batch, cand.data * cand.micro_batch) & np.equal(recipe.persistent_grads, 0.0)
@@ -221,4 +223,4 @@ def _gathered(
     staged = np.equal(recipe.gather_for_stages, 1.0) & np.greater(cand.pipeline, 1.0)
     gathered = BF16_BYTES * np.maximum(np.maximum(some, kept), np.where(staged, 2.0 * rank_params, 0.0))
     copies = recipe.low_precision * constants.cast_weight_bytes * (states.dense + states.experts)
-    return np.where(np.equal(cand.sharding, 3.0), gathered, copies)
+    return np.where(np.equal(cand.sharding, 3.0) | np.equal(recipe.offload_weights, 1.0), gathered, copies)

@@ -91,6 +91,10 @@ class Context:
     """LoRA and QLoRA: measured apart, so their error bands are apart."""
     messages: str = "bucketed"
     """bucketed, or single: weights sent tensor by tensor."""
+    accelerator: str = ""
+    """Key of the catalog: measured peaks of plain multiplications are of one accelerator."""
+    architecture: str = ""
+    """Generations whose kernels are the same share one."""
 
     def release(self, year_range: tuple[float, float]) -> str:
         """Quarter of the software date, kept within the measured years."""
@@ -161,6 +165,8 @@ class TrainingProfiles:
     reference_year: float
     year_range: tuple[float, float]
     finetune_document_tokens: float
+    architectures: Mapping[str, str]
+    """Generation -> the architecture whose kernels it runs; one that is not listed is its own."""
     reference_watts_per_tflop: Mapping[str, float]
     """By generation: nominal power over 16-bit peak of the cards the constants were fitted on."""
     bands: ResidualBands
@@ -169,18 +175,18 @@ class TrainingProfiles:
 
 
 def step_constants(profiles: TrainingProfiles, contexts: Sequence[Context]) -> StepConstants:
-    """Constants of step time as arrays, one entry a context."""
+    """Constants of step time: one entry a context, or one number where all contexts share it."""
     distinct, index = _distinct(contexts)
     return StepConstants(
-        **{f.name: _column(profiles, profiles.step[f.name], distinct)[index] for f in fields(StepConstants)}
+        **{f.name: _column(profiles, profiles.step[f.name], distinct, index) for f in fields(StepConstants)}
     )
 
 
 def memory_constants(profiles: TrainingProfiles, contexts: Sequence[Context]) -> MemoryConstants:
-    """Constants of memory as arrays, one entry a context."""
+    """As ``step_constants``, of memory."""
     distinct, index = _distinct(contexts)
     return MemoryConstants(
-        **{f.name: _column(profiles, profiles.memory[f.name], distinct)[index] for f in fields(MemoryConstants)}
+        **{f.name: _column(profiles, profiles.memory[f.name], distinct, index) for f in fields(MemoryConstants)}
     )
 
 
@@ -190,15 +196,22 @@ def _distinct(contexts: Sequence[Context]) -> tuple[list[Context], NDArray[np.in
     return list(place), np.array([place[context] for context in contexts], dtype=np.int64)
 
 
-def _column(profiles: TrainingProfiles, law: ConstantLaw, contexts: Sequence[Context]) -> FloatArray:
-    return np.array([law.value(context, profiles.reference_year, profiles.year_range) for context in contexts])
+def _column(
+    profiles: TrainingProfiles, law: ConstantLaw, contexts: Sequence[Context], index: NDArray[np.int64]
+) -> float | FloatArray:
+    values = [law.value(context, profiles.reference_year, profiles.year_range) for context in contexts]
+    return values[0] if len(set(values)) == 1 else np.array(values)[index]
 
 
 def take_step(constants: StepConstants, index: NDArray[np.int64]) -> StepConstants:
     """Constants of the contexts that ``index`` points at, one entry a candidate."""
-    return StepConstants(**{f.name: np.asarray(getattr(constants, f.name))[index] for f in fields(StepConstants)})
+    return StepConstants(**{f.name: _take(getattr(constants, f.name), index) for f in fields(StepConstants)})
 
 
 def take_memory(constants: MemoryConstants, index: NDArray[np.int64]) -> MemoryConstants:
     """As ``take_step``, for memory."""
-    return MemoryConstants(**{f.name: np.asarray(getattr(constants, f.name))[index] for f in fields(MemoryConstants)})
+    return MemoryConstants(**{f.name: _take(getattr(constants, f.name), index) for f in fields(MemoryConstants)})
+
+
+def _take(value: float | FloatArray, index: NDArray[np.int64]) -> float | FloatArray:
+    return value[index] if isinstance(value, np.ndarray) else value

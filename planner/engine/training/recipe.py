@@ -65,7 +65,8 @@ class RecipeSpec:
     """None: as the framework does."""
     flash_attention: bool | None = None
     grad_bytes: float | None = None
-    offload_optimizer: bool = False
+    offload: str = "none"
+    """What the host keeps: none, optimizer, states (weights and gradients too)."""
     gradient_compression: str = "none"
     """A ``GRADIENT_BYTES`` name."""
 
@@ -103,7 +104,8 @@ def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> Tr
         natural_routing=float(spec.natural_routing),
         mtp_modules=float(spec.mtp_modules),
         recompute_share=np.nan if spec.recompute_share is None else spec.recompute_share,
-        offload_optimizer=float(spec.offload_optimizer),
+        offload_optimizer=float(spec.offload != "none"),
+        offload_weights=float(spec.offload == "states"),
         update_flops_per_param=6.0 * MUON_STEPS * float(work.hidden) if spec.optimizer == "muon" else 0.0,
         expert_imbalance=NATURAL_IMBALANCE if spec.natural_routing else 1.0,
     )

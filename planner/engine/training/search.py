@@ -224,12 +224,12 @@ def _candidates(
     return TrainingCandidates(
         **columns,
         gpus=gpus,
-        expert_tensor=np.ones_like(gpus),
+        expert_tensor=1.0,
         sharding=np.where(ranks > 1.0, SHARDING[name], 0.0),
         shard_group=inside if name == "hsdp" else ranks,
-        recompute=np.zeros_like(gpus),
+        recompute=0.0,
         **{name: per_node(name) for name in (of_node[0] if of_node else ())},
-        zero_bubble=np.where(columns["pipeline"] > 1.0, float(question.schedule == "zero_bubble"), 0.0),
+        zero_bubble=np.where(columns["pipeline"] > 1.0, 1.0, 0.0) if question.schedule == "zero_bubble" else 0.0,
     )
 
 
@@ -261,7 +261,9 @@ def _least_recompute(
     limit = USABLE_SHARE * np.asarray(table.candidates.memory_bytes)
     for name in names:
         rows = np.flatnonzero(~fits)
-        candidates = replace(take_candidates(table.candidates, rows), recompute=RECOMPUTE[name])
+        every = len(rows) == len(fits)
+        candidates = table.candidates if every else take_candidates(table.candidates, rows)
+        candidates = replace(candidates, recompute=RECOMPUTE[name])
         part = replace(recipe, global_batch=table.global_batch[rows])
         total = training_memory(work, part, candidates, take_memory(law, rows), question.teacher).total
         total = np.broadcast_to(total, rows.shape)
@@ -277,12 +279,10 @@ def _leanest(
 ) -> tuple[FloatArray, list[str]]:
     least = np.full(clusters, np.nan)
     words = [""] * clusters
-    order = np.lexsort((need, table.cluster))
-    found, starts = np.unique(table.cluster[order], return_index=True)
-    for cluster, start in zip(found.tolist(), starts.tolist(), strict=True):
-        row = int(order[start])
+    for row in _first_of_each(table.cluster, -need).tolist():
+        cluster = int(table.cluster[row])
         least[cluster] = need[row]
-        words[cluster] = layout_words(table.candidates, row, question.framework.default_sharding)
+        words[cluster] = layout_words(table.candidates, row, question.sharding_name)
     return least, words
 
 
@@ -300,10 +300,23 @@ def layout_words(candidates: TrainingCandidates, row: int, sharding: str) -> str
 
 
 def _fastest(cluster: IntArray, rate: FloatArray) -> IntArray:
-    """For each cluster the row with the highest rate."""
-    order = np.lexsort((-rate, cluster))
-    _, first = np.unique(cluster[order], return_index=True)
-    return order[first].astype(np.int64)
+    """For each cluster the row with the highest rate; rows of a cluster are neighbours."""
+    return _first_of_each(cluster, rate)
+
+
+def _first_of_each(cluster: IntArray, value: FloatArray) -> IntArray:
+    """For each run of equal clusters the first row with its largest value.
+
+    >>> _first_of_each(np.array([0, 0, 0, 2, 2]), np.array([1.0, 3.0, 3.0, 5.0, 4.0])).tolist()
+    [1, 3]
+    """
+    if not len(cluster):
+        return np.zeros(0, dtype=np.int64)
+    starts = np.flatnonzero(np.r_[True, cluster[1:] != cluster[:-1]])
+    lengths = np.diff(np.r_[starts, len(cluster)])
+    rows = np.flatnonzero(value == np.repeat(np.maximum.reduceat(value, starts), lengths))
+    owner = cluster[rows]
+    return rows[np.r_[True, owner[1:] != owner[:-1]]].astype(np.int64)
 
 
 def take_candidates(candidates: TrainingCandidates, rows: IntArray) -> TrainingCandidates:

@@ -116,7 +116,7 @@ def step_time(
         "pipeline_bubble": bubble,
         "pipeline_comm": hand_over * (micro_batches * cand.virtual + cand.pipeline - 1.0) * 2.0,
         "data_comm": data_comm_s(work, recipe, cand, constants, busy_one, micro_batches),
-        **_update(work, recipe, cand, constants),
+        **_update(work, recipe, cand, constants, micro_batches),
     }
     busy = busy_one * micro_batches + sum_of(once)
     nodes = np.maximum(1.0, cand.gpus / np.maximum(cand.gpus_per_node, 1.0))
@@ -198,7 +198,7 @@ HOST_UPDATE_BYTES_S: Final = 40e9
 
 
 def _update(
-    work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: StepConstants
+    work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates, constants: StepConstants, micro_batches: Num
 ) -> dict[str, Num]:
     """Seconds of the optimizer, on the GPU or on its host."""
     dense, experts = local_params(work, recipe, cand)
@@ -211,7 +211,10 @@ def _update(
         constants.optimizer_traffic * state_bytes / cand.memory_bandwidth_bytes_s
         + recipe.update_flops_per_param / flop_rate
     )
-    across = (recipe.grad_bytes + recipe.param_comm_bytes) / cand.host_bytes_s
+    once = recipe.grad_bytes + recipe.param_comm_bytes
+    # Weights kept on the host come over for every forward and backward, gradients go back every time.
+    each = 2.0 * recipe.param_comm_bytes + recipe.grad_comm_bytes
+    across = np.where(np.equal(recipe.offload_weights, 1.0), each * micro_batches, once) / cand.host_bytes_s
     on_host = params * (across + state_bytes / HOST_UPDATE_BYTES_S)
     offloaded = recipe.offload_optimizer
     return {"optimizer": on_gpu * (1.0 - offloaded), "offload": on_host * offloaded}

@@ -66,6 +66,8 @@ class ModelWork:
     """Sum over layers of key and value elements a token."""
     qo_width: Num
     """Sum over layers of query and attention-output elements a token."""
+    position_width: Num
+    """Sum over layers of query and key elements a token that rotation or assembly moves."""
     ffn_width: Num
     """Sum over dense and shared MLPs of stored intermediate elements a token: 3 f gated, 2 f not."""
     gated: Num
@@ -146,6 +148,7 @@ def _add_attention(sums: dict[str, float], arch: ModelArch, group: AttentionGrou
         _add_row(sums, layers, group.extra_params / hidden / 3, hidden)
         sums["state_flops"] += 6.0 * layers * group.state_elems
         sums["qo_width"] += layers * group.extra_params / hidden
+        sums["position_width"] += layers * group.extra_params / hidden
         return
     d_qk, d_v = _head_dims(group)
     _add_projections(sums, arch, group, d_qk, d_v)
@@ -160,6 +163,10 @@ def _add_attention(sums: dict[str, float], arch: ModelArch, group: AttentionGrou
     sums["head_dim"] = max(sums["head_dim"], (d_qk + d_v) / 2)
     sums["kv_width"] += layers * kv_elems
     sums["qo_width"] += layers * group.n_q * (d_qk + d_v)
+    # Latent attention turns only its rotary part, and puts keys together; the rest moves query, key, value and output.
+    latent = float(group.n_q * (group.rope_dim + d_qk))
+    whole = float(group.n_q * (d_qk + d_v)) + kv_elems
+    sums["position_width"] += layers * (latent if group.kind == "mla" else whole)
     kv_heads = float(group.n_kv if group.kind != "mla" else group.n_q)
     sums["kv_heads"] = min(sums["kv_heads"] or kv_heads, kv_heads)
     sums["min_heads"] = min(sums["min_heads"] or group.n_q, float(group.n_q))

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from catalog.selectors import CatalogNotLoaded, find_model
-from planner.services.validation import inference, kv_capacity, memory, training
+from planner.services.validation import inference, kv_capacity, long_runs, memory, training
 from planner.services.validation.model_library import ModelLibrary, read_architectures
 from planner.services.validation.replay import BadCaseFile, read_cases, write_predictions
 from planner.services.validation.report import format_report
@@ -17,6 +17,7 @@ from planner.services.validation.report import format_report
 KINDS = {
     "inference": inference.KIND,
     "kv_capacity": kv_capacity.KIND,
+    "long_runs": long_runs.KIND,
     "memory": memory.KIND,
     "training": training.KIND,
 }

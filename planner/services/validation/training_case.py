@@ -64,6 +64,8 @@ class TrainingCase:
     dropout: bool
     grad_bytes: float | None
     lora_rank: int
+    offload: str
+    """What the host keeps: none, optimizer, states."""
     memory_measure: str
     assumptions: tuple[str, ...] = ()
 
@@ -82,6 +84,8 @@ def context_of(case: TrainingCase, profiles: TrainingProfiles) -> Context:
         fusion="fused" if case.fused else "eager",
         async_tensor="yes" if case.async_tensor else "no",
         messages="bucketed" if profiles.frameworks[case.framework].buckets_messages else "single",
+        accelerator=case.accelerator.key,
+        architecture=profiles.architectures.get(case.accelerator.generation, case.accelerator.generation),
     )
 
 
@@ -121,6 +125,7 @@ def case_recipe(case: TrainingCase, work: ModelWork, profiles: TrainingProfiles)
         sequence_parallel=case.sequence_parallel,
         flash_attention=case.flash_attention,
         grad_bytes=case.grad_bytes,
+        offload=case.offload,
     )
     return recipe(spec, work, profiles.frameworks[case.framework])
 

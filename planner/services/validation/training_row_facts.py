@@ -121,10 +121,13 @@ def recompute_modules_of(notes: str) -> str:
 
 
 def is_fused(notes: str, default: bool) -> bool:
-    """Whether kernels are compiled or hand-fused: as stated, else as the framework does."""
-    if re.search(r"\beager\b|compile off|baseline|\+ packed dataset", notes):
+    """Whether kernels are compiled or hand-fused: as stated, else as the framework does.
+
+    Rungs of a cumulative ladder keep what came before them: after packing comes compilation.
+    """
+    if re.search(r"\beager\b|compile off|ladder: (?:baseline|\+ packed dataset)", notes):
         return False
-    return default or "compile" in notes
+    return default or "compile" in notes or "cumulative ladder:" in notes
 
 
 def most_chunks(layers: int, pipeline: int) -> float:
@@ -225,6 +228,17 @@ def grad_bytes_of(facts: Mapping[str, object], precision: str) -> float | None:
     """Bytes of an accumulated gradient where a framework keeps another width for bf16 than for fp16."""
     stated = facts.get("bf16_grad_bytes")
     return float(stated) if isinstance(stated, int | float) and precision == "bf16" else None
+
+
+def offload_of(notes: str) -> str:
+    """What the host keeps: sharded frameworks move weights and gradients with the optimizer's states.
+
+    >>> offload_of("full finetune 8 gpus with optimizer/cpu offload"), offload_of("optimizer offload")
+    ('states', 'optimizer')
+    """
+    if "cpu offload" in notes:
+        return "states"
+    return "optimizer" if "optimizer offload" in notes else "none"
 
 
 def memory_measure_of(notes: str, default: str) -> str:

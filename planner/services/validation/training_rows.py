@@ -24,6 +24,7 @@ from planner.services.validation.training_row_facts import (
     method_of,
     mtp_modules_of,
     network_of,
+    offload_of,
     optimizer_of,
     precision_of,
     prose_of,
@@ -78,6 +79,8 @@ class RowReader:
         per_node, domain = topology_of(row, accelerator)
         facts = self.framework_facts[framework.key]
         notes = prose_of(row)
+        if re.search(r"ladder: baseline\b.*unpacked baseline", notes):
+            raise UnreadableRow("unpacked samples: seq_len is the longest, so the tokens of a step are not stated.")
         sharding = sharding_of(row, framework, layout["data"], assumed)
         return TrainingCase(
             arch=arch,
@@ -108,6 +111,7 @@ class RowReader:
             dropout=year < self.profiles.frameworks[framework.key].flash_attention_since,
             grad_bytes=grad_bytes_of(facts, precision),
             lora_rank=16,
+            offload=offload_of(notes),
             memory_measure=memory_measure_of(notes, str(facts["memory_measure"])),
             assumptions=tuple(assumed),
             **layout,

@@ -108,7 +108,7 @@ def test_zero_bubble_is_asked_of_a_framework_that_has_it() -> None:
     plain = plan(pipeline_schedule="1f1b", **asked).options[0]
     filled = plan(pipeline_schedule="zero_bubble", **asked).options[0]
     assert plain.virtual_stages == filled.virtual_stages == 1
-    assert term(filled, "step_time", "pipeline_bubble") < 0.6 * term(plain, "step_time", "pipeline_bubble")
+    assert term(filled, "step_time", "pipeline_bubble") < 0.7 * term(plain, "step_time", "pipeline_bubble")
 
 
 def test_spare_nodes_are_paid_and_save_the_wait() -> None:
