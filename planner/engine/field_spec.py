@@ -21,6 +21,11 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
+TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of the text after them, on the page and in documents too: a name with one can
+make an amount beside it read as another. Scripts written from the right need none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSpec:
     """What a field accepts and how it is shown."""
@@ -182,7 +187,7 @@ def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
                 return dict(given)
             return FieldError(field=name, value=given, message="Not a JSON object.", allowed="a config.json object")
         case "text":
-            if isinstance(given, str) and len(given) <= spec.max_length and "\x00" not in given:
+            if isinstance(given, str) and len(given) <= spec.max_length and not set(given) & (TURNS | {"\x00"}):
                 return given.strip()
             allowed = f"up to {spec.max_length} characters"
             return FieldError(field=name, value=given, message="Not a short text.", allowed=allowed)

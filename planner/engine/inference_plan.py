@@ -35,7 +35,7 @@ from planner.engine.model_summary import model_reading, summarize, towers, warni
 from planner.engine.offers import offer_table, select_offers
 from planner.engine.regime_notes import beyond_measured, check_regimes, regime_assumptions
 from planner.engine.rejections import in_order
-from planner.engine.sentences import Code, FieldName, Noun, say
+from planner.engine.sentences import Code, FieldName, noun, say
 from planner.engine.serving_calibration import Keys, ServingProfiles
 from planner.engine.serving_candidates import candidate_keys
 from planner.engine.serving_regimes import question_draft
@@ -166,7 +166,7 @@ def _assumptions(question: InferenceQuestion, arch: ModelArch, profile: ServingM
             tokens=question.max_num_batched_tokens,
         ),
         say("A month is 730 hours, rented throughout at the size the peak needs."),
-        say("Prices are {prices}, before tax, support, storage and egress.", prices=Noun(prices)),
+        say("Prices are {prices}, before tax, support, storage and egress.", prices=noun(prices)),
     ]
     lines += [*model_reading(question, arch), *towers(arch), *regime_assumptions(question, arch)]
     if question.kv_format == "auto":

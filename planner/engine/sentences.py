@@ -46,6 +46,11 @@ class Noun(str):
     __slots__ = ()
 
 
+def noun(text: str) -> Noun | Sentence:
+    """``text`` to stand inside a sentence: a word or two, or a sentence that keeps its own template."""
+    return text if isinstance(text, Sentence) else Noun(text)
+
+
 def say(template: str, /, **values: object) -> Sentence:
     """The sentence of ``template``, a literal in ``str.format`` syntax so that translators find it.
 

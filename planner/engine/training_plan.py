@@ -21,7 +21,7 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize, warnings
 from planner.engine.offers import offer_table, select_offers
 from planner.engine.rejections import in_order
-from planner.engine.sentences import Noun, say
+from planner.engine.sentences import noun, say
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts, search_layouts
 from planner.engine.training_clusters import Clusters, training_clusters
@@ -97,7 +97,7 @@ def plan_training(
         assumptions=(
             *run.assumptions,
             stored_words(question, run),
-            say("Prices are {prices}, before tax and egress.", prices=Noun(snapshot.prices)),
+            say("Prices are {prices}, before tax and egress.", prices=noun(snapshot.prices)),
         ),
     )
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.field_spec import TURNS
 from planner.models import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
 from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name
@@ -103,7 +104,7 @@ def comment_on(*, scope: Scope, scenario: Scenario, text: str) -> ScenarioCommen
     """Say something of a scenario; every member may."""
     scope.require("planner.comment_scenario")
     text = text.strip() if isinstance(text, str) else ""
-    if not text or len(text) > COMMENT_LENGTH or "\x00" in text:
+    if not text or len(text) > COMMENT_LENGTH or set(text) & (TURNS | {"\x00"}):
         raise InvalidQuestion(
             [
                 FieldError(

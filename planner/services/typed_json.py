@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.field_spec import TURNS
 
 T = TypeVar("T")
 LONGEST = 200
@@ -137,7 +138,7 @@ def _text(given: object, path: str, limits: Limits, faults: list[FieldError]) ->
 
 
 def _has_control(text: str) -> bool:
-    return any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+    return any(unicodedata.category(character) in ("Cc", "Cs") or character in TURNS for character in text)
 
 
 def _decimal(given: object, path: str, limits: Limits, faults: list[FieldError]) -> Any:

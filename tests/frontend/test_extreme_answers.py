@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from django.test import Client
+from django.utils.translation import override
 
 from catalog.services import LoadReport
 from planner.models import Role
@@ -60,3 +61,15 @@ def test_a_price_book_that_gives_all_away(catalog: LoadReport, page: str) -> Non
     answer = signed_in(tenant, Role.BUYER).get(f"{page}model=Llama 3.1 8B&{SMALL}")
     assert answer.status_code == 200
     assert "Gift" in answer.content.decode()
+
+
+def test_a_price_book_is_named_in_the_language_of_the_page(catalog: LoadReport) -> None:
+    tenant = tenant_factory()
+    create_price_book(scope=tenant.scope(Role.BUYER), values=PriceBookInput(name="Kontrak 2027"))
+    client = signed_in(tenant, Role.BUYER)
+    client.cookies["django_language"] = "id"
+    with override("en"):
+        for page in ("/?requests_per_second=1&", "/training/?tokens=1e9&"):
+            shown = client.get(f"{page}model=Llama 3.1 8B&{SMALL}").content.decode()
+            assert "buku harga Kontrak 2027" in shown
+            assert "those of the price book" not in shown
