@@ -1,8 +1,8 @@
-"""Scenarios side by side: one table of figures, one chart of what they cost."""
+"""Scenarios side by side: one table of figures, charts of what they cost and how fast they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,13 @@ class Comparison:
     """Rows of one figure each, a cell a scenario; the lowest cost of a kind is marked."""
 
     rows: tuple[tuple[str, tuple[str, ...]], ...]
-    chart: Chart | None
+    charts: tuple[Chart, ...]
 
 
 def comparison(sides: Sequence[Side]) -> Comparison:
-    """The table and the chart of these scenarios."""
-    return Comparison(rows=tuple(_rows(sides)), chart=_chart(sides) if len(sides) > 1 else None)
+    """The table and the charts of these scenarios."""
+    charts = (_cost_chart(sides), *_speed_charts(sides)) if len(sides) > 1 else ()
+    return Comparison(rows=tuple(_rows(sides)), charts=charts)
 
 
 def _rows(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
@@ -77,14 +78,32 @@ def _confidence(side: Side) -> str:
     return f"{words.CONFIDENCE.get(band['kind'], band['kind'])} {numbers.band(band['low'], high)}"
 
 
-def _chart(sides: Sequence[Side]) -> Chart:
+def _cost_chart(sides: Sequence[Side]) -> Chart:
     cheapest = min(sides, key=lambda side: side.usd)
+    title = _("%(name)s costs least: %(money)s") % {"name": cheapest.name, "money": numbers.money(cheapest.usd)}
+    return _bars("comparison", title, _("Cost"), sides, [(float(side.usd), numbers.money(side.usd)) for side in sides])
+
+
+def _speed_charts(sides: Sequence[Side]) -> Iterator[Chart]:
+    """Waits of served models, days of training runs; none where the two are mixed or a figure is missing."""
+    waits = [float((side.speed.get("ttft_ms") or {}).get("p95") or 0) for side in sides]
+    days = [float(side.speed.get("days") or 0) for side in sides]
+    if all(waits):
+        quickest = sides[waits.index(min(waits))]
+        words_of = {"name": quickest.name, "time": numbers.duration(min(waits))}
+        title = _("%(name)s has the first token soonest: %(time)s (p95)") % words_of
+        yield _bars("comparison-speed", title, _("TTFT"), sides, [(wait, numbers.duration(wait)) for wait in waits])
+    elif all(days):
+        quickest = sides[days.index(min(days))]
+        title = _("%(name)s is done soonest: %(time)s") % {"name": quickest.name, "time": numbers.days(min(days))}
+        yield _bars("comparison-speed", title, _("Duration"), sides, [(each, numbers.days(each)) for each in days])
+
+
+def _bars(key: str, title: str, measure: str, sides: Sequence[Side], values: Sequence[tuple[float, str]]) -> Chart:
+    """One bar a scenario, in the order compared."""
     bars = [
-        figures.Bar(label=f"{n}. {side.name}"[:28], parts={COST: float(side.usd)}, total=numbers.money(side.usd))
-        for n, side in enumerate(sides, start=1)
+        figures.Bar(label=f"{n}. {side.name}"[:28], parts={COST: value}, total=text)
+        for n, (side, (value, text)) in enumerate(zip(sides, values, strict=True), start=1)
     ]
-    return Chart(
-        id="comparison",
-        title=_("%(name)s costs least: %(money)s") % {"name": cheapest.name, "money": numbers.money(cheapest.usd)},
-        figure=figures.stack(bars, {COST: _("Cost")}, {COST: figures.SERIES[0]}, height=60 + 44 * len(bars)),
-    )
+    figure = figures.stack(bars, {COST: measure}, {COST: figures.SERIES[0]}, height=60 + 44 * len(bars))
+    return Chart(id=key, title=title, figure=figure)

@@ -145,6 +145,6 @@ def test_share_a_scenario_and_revoke_the_link(open_page: OpenPage) -> None:
     for box in page.get_by_role("checkbox").all():
         box.check()
     page.get_by_role("button", name="Compare those ticked").click()
-    expect(page.locator("[data-figure][data-drawn]")).to_have_count(1)
+    expect(page.locator("[data-figure][data-drawn]")).to_have_count(2)
     check(page)
     assert Scenario.objects.filter(organization__name="Beta").count() == 2

@@ -129,6 +129,7 @@ def test_clone_compare_comment_share_and_revoke(tenant: Tenant) -> None:
     compared = client.get(address("compare-scenarios", tenant) + f"?id={found.uuid}&id={copy.uuid}").content.decode()
     assert "Chat (copy)" in compared
     assert "figure-comparison" in compared
+    assert "has the first token soonest" in compared
     act("comment", text="<script>alert(1)</script>")
     assert "<script>alert" not in client.get(address("scenario", tenant, found.uuid)).content.decode()
     assert ScenarioComment.objects.get().text.startswith("<script>")
