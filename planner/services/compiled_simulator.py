@@ -7,6 +7,7 @@ and hear a cancellation meanwhile; and one that has just started has the code ma
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import subprocess
 import sys
@@ -64,7 +65,12 @@ def set_compiled() -> None:
 
 
 def _mark() -> Path:
-    return Path(os.environ["NUMBA_CACHE_DIR"]) / "complete"
+    """Named after the dates of the sources too: the compiler takes a file with another date for changed."""
+    digest = hashlib.sha256()
+    for source in sorted((settings.BASE_DIR / "planner" / "engine" / "simulate").glob("*.py")):
+        facts = source.stat()
+        digest.update(f"{source} {facts.st_mtime_ns} {facts.st_size}\n".encode())
+    return Path(os.environ["NUMBA_CACHE_DIR"]) / f"complete-{digest.hexdigest()[:16]}"
 
 
 def _start_compiler(niceness: int) -> subprocess.Popen[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,18 @@ def test_nobody_waits_for_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(compiled_simulator, "_start_compiler", None)
     compiled_simulator.wait_until_compiled(lambda *report: pytest.fail("told"))
     compile_ahead()
+
+
+def test_sources_of_another_date_are_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    engine = tmp_path / "planner" / "engine" / "simulate"
+    engine.mkdir(parents=True)
+    (engine / "kernel.py").write_text("a = 1\n", encoding="utf-8")
+    monkeypatch.setattr(compiled_simulator.settings, "BASE_DIR", tmp_path)
+    with compiling_alone():
+        set_compiled()
+    assert is_compiled()
+    os.utime(engine / "kernel.py", (1, 1))
+    assert not is_compiled()
 
 
 def test_the_command_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
