@@ -6,12 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.engine.answers import Admission, Confidence, ConfidenceClass
+from planner.engine.answers import Admission, Advice, Confidence, ConfidenceClass, InferenceOption
 from planner.engine.kv_cache import logged_tokens, max_concurrency
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import say
+from planner.engine.units import GIB
 from planner.engine.workload import InferenceQuestion
+
+REFUSES_TO_START = ("vllm",)
+"""Engines that raise an error at their start where the pool holds no request of the longest length; others cut it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,42 @@ class EngineLog:
 
     arch: ModelArch
     profile: ServingMemoryProfile
+
+    def start_warnings(self, question: InferenceQuestion, option: InferenceOption | None) -> tuple[Advice, ...]:
+        """What to start the option's engine with, where it would not start with the model's whole context."""
+        if option is None or question.max_model_len is not None or question.engine not in REFUSES_TO_START:
+            return ()
+        admitted = option.admission
+        if admitted.concurrency_at_max_model_len >= 1.0:
+            return ()
+        pool = option.memory.parts_gib["kv_cache"] * GIB
+        said = say(
+            "Start the engine of the recommended option with a longest request (max_model_len) of up to {fits:,} "
+            "tokens: its KV cache holds none of the model's {longest:,}, and without a smaller limit it refuses to "
+            "run.",
+            fits=self._longest_held(question, option, pool),
+            longest=admitted.max_model_len,
+        )
+        return (Advice(field="max_model_len", suggestion=said, value="", is_warning=True),)
+
+    def _longest_held(self, question: InferenceQuestion, option: InferenceOption, pool_bytes: float) -> int:
+        """Tokens of the longest request that the pool holds: halved until known to a block."""
+        low, high = 0, self.arch.max_context
+        step = max(self.profile.allocator.block_tokens, 1)
+        while high - low > step:
+            middle = (low + high) // 2
+            held = max_concurrency(
+                self.arch,
+                question.kv_format,
+                option.layout.tensor,
+                option.layout.pipeline,
+                pool_bytes,
+                np.array([float(middle)]),
+                max_num_batched_tokens=option.max_num_batched_tokens,
+                allocator=self.profile.allocator,
+            )
+            low, high = (middle, high) if held[0] >= 1.0 else (low, middle)
+        return low // step * step
 
     def admission(
         self, question: InferenceQuestion, tensor: int, pipeline: int, pool_bytes: float, token_budget: int

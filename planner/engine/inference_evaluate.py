@@ -108,7 +108,18 @@ def _requests_held(
         if shared:
             pool = pool - kv_bytes_per_sequence(*layout, shared, allocator=profile.allocator)
             tokens -= shared
-    return max_concurrency(*layout, pool, tokens, max_num_batched_tokens=budget, allocator=profile.allocator)
+    held = max_concurrency(*layout, pool, tokens, max_num_batched_tokens=budget, allocator=profile.allocator)
+    if question.max_model_len is None:
+        return held
+    # Started for longer requests than its pool holds, an engine refuses to run.
+    longest = max_concurrency(
+        *layout,
+        memory.kv_pool,
+        question.max_model_len,
+        max_num_batched_tokens=budget,
+        allocator=profile.allocator,
+    )
+    return np.where(longest < 1.0, 0.0, held)
 
 
 def serving_candidates(

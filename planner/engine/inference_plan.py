@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Confidence, InferenceOption, InferencePlan
+from planner.engine.answers import Advice, Confidence, InferenceOption, InferencePlan
 from planner.engine.candidates import check_pinned, enumerate_candidates
 from planner.engine.confidence import ResidualBands, confidence_beyond, confidence_of
 from planner.engine.cost import recommended
@@ -78,6 +78,7 @@ def plan_inference(
     rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, support)]
     options: tuple[InferenceOption, ...] = ()
     found = 0
+    starting: tuple[Advice, ...] = ()
     if len(candidates):
         models = Models(arch=arch, draft=draft)
         sized, refused = size_candidates(models, shapes, candidates, question, demand, profiles, memory_profile, offers)
@@ -97,6 +98,8 @@ def plan_inference(
             question, demand, sized, ranking, table, _confidence(profiles, keys, beyond), log, today
         )
         found = int(np.count_nonzero(ranking.within_budget))
+        best = recommended(options)
+        starting = log.start_warnings(question, next((option for option in options if option.id == best), None))
     return InferencePlan(
         question=asdict(question),
         catalog_version=snapshot.version,
@@ -110,7 +113,7 @@ def plan_inference(
         options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
         rejections=in_order(rejections),
-        advice=warnings(arch) if options else (*warnings(arch), *advise(question, rejections)),
+        advice=(*warnings(arch), *(starting if options else advise(question, rejections))),
         assumptions=tuple(_assumptions(question, arch, memory_profile, snapshot.prices)),
     )
 

@@ -135,7 +135,7 @@ def reject_unfit(
             unit="GiB a GPU",
             count=count,
         )
-    tokens = question.input_tokens + question.output_tokens
+    tokens = question.max_model_len or question.input_tokens + question.output_tokens
     held = np.asarray(evaluated.limits.kv_sequences, dtype=np.float64)
     for row, count in _closest(candidates, memory.fits & (held < 1), -memory.kv_pool, offers):
         yield Rejection(
