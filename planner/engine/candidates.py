@@ -70,6 +70,7 @@ def enumerate_candidates(
     layouts: dict[tuple[int, int, bool, bool], list[tuple[int, int, int]]] = {}
     formats: dict[str, list[int]] = {}
     known: dict[tuple[int, bool, str], bool] = {}
+    valid = valid_tensor_parallel(arch, max((_tensor_domain(shape) for shape in shapes), default=1))
     for index, shape in enumerate(shapes):
         card = shape.accelerator
         if not support.runs_on(card):
@@ -79,7 +80,7 @@ def enumerate_candidates(
             formats[card.key] = [names.index(name) for name in loaded if support.loads(name, card)]
         key = (int(shape.gpu_count), _tensor_domain(shape), shape.intra_node_link in ("pcie", "none"), _spans(shape))
         if key not in layouts:
-            layouts[key] = list(_layouts(arch, *key, question))
+            layouts[key] = list(_layouts(arch, valid, *key, question))
         rows += [
             (index, *layout, fmt)
             for fmt in formats[card.key]
@@ -147,9 +148,15 @@ def _spans(shape: Shape) -> bool:
 
 
 def _layouts(
-    arch: ModelArch, gpus: int, domain: int, slow_link: bool, spans: bool, question: InferenceQuestion
+    arch: ModelArch,
+    valid: Sequence[int],
+    gpus: int,
+    domain: int,
+    slow_link: bool,
+    spans: bool,
+    question: InferenceQuestion,
 ) -> list[tuple[int, int, int]]:
-    tensors = [tp for tp in valid_tensor_parallel(arch, domain) if tp <= gpus or tp % gpus == 0]
+    tensors = [tp for tp in valid if tp <= domain and (tp <= gpus or tp % gpus == 0)]
     if question.tensor_parallel is not None:
         tensors = [tp for tp in tensors if tp == question.tensor_parallel]
     if question.attention_ranks == "data":
@@ -157,7 +164,7 @@ def _layouts(
     layouts = [
         (tp, pp, ep)
         for tp in tensors
-        for pp in _stages(arch, tp, gpus, slow_link, spans, question)
+        for pp in _stages(arch, valid, tp, gpus, slow_link, spans, question)
         for ep in _expert_groups(arch, tp, question)
     ]
     return layouts + _wide_expert_layouts(arch, gpus, spans, question)
@@ -189,12 +196,18 @@ def _divides(arch: ModelArch, question: InferenceQuestion, ep: int) -> bool:
 
 
 def _stages(
-    arch: ModelArch, tp: int, gpus: int, slow_link: bool, spans: bool, question: InferenceQuestion
+    arch: ModelArch,
+    valid: Sequence[int],
+    tp: int,
+    gpus: int,
+    slow_link: bool,
+    spans: bool,
+    question: InferenceQuestion,
 ) -> list[int]:
     if question.pipeline_parallel is not None:
         return [question.pipeline_parallel] if question.pipeline_parallel <= arch.layers else []
     # Inside a node a pipeline pays only where tensor parallelism can't: slow links, or heads that don't divide.
-    undivided = not any(tp < wider <= gpus for wider in valid_tensor_parallel(arch, gpus))
+    undivided = not any(tp < wider <= gpus for wider in valid)
     within = list(range(2, gpus // tp + 1)) if slow_link or undivided else []
     # Across nodes a stage fills its node: anything less leaves rented GPUs idle.
     fills = spans and tp <= gpus and gpus % tp == 0 and (2 * tp > gpus or slow_link)

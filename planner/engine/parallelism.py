@@ -27,7 +27,12 @@ def valid_tensor_parallel(arch: ModelArch, limit: int, weight_format: str | None
     >>> valid_tensor_parallel(qwen, 64)
     (1, 2, 4, 28)
     """
-    return tuple(tp for tp in range(1, limit + 1) if not _tensor_faults(arch, tp, 1, weight_format))
+    return tuple(
+        tp
+        for tp in range(1, limit + 1)
+        if all(_splits_heads(group, tp) for group in arch.attention)
+        and (weight_format is None or not _tensor_faults(arch, tp, 1, weight_format))
+    )
 
 
 def valid_expert_parallel(arch: ModelArch, limit: int) -> tuple[int, ...]:
@@ -88,6 +93,11 @@ def _tensor_faults(arch: ModelArch, tp: int, ep: int, weight_format: str | None)
     if weight_format is not None:
         faults += width_faults(arch, tp, ep, weight_format)
     return list(dict.fromkeys(faults))
+
+
+def _splits_heads(group: AttentionGroup, tp: int) -> bool:
+    """As ``_head_faults``, where only the answer is wanted."""
+    return group.n_q % tp == 0 and (not group.n_kv or group.n_kv % tp == 0 or tp % group.n_kv == 0)
 
 
 def _head_faults(group: AttentionGroup, tp: int) -> list[str]:

@@ -104,6 +104,9 @@ class ServingProfiles:
     releases: Mapping[str, tuple[tuple[tuple[int, ...], str], ...]] = field(default_factory=dict)
     """Releases whose month is known, by engine: (numbers of the version, year and month)."""
 
+    resolved: dict[tuple[str, ...], FloatArray] = field(init=False, default_factory=dict, compare=False, repr=False)
+    """Constants by attribute values, kept once they were multiplied out: a plan meets the same few again and again."""
+
     def newest_era(self, engine: str) -> str:
         """The latest half-year that constants of ``engine`` were fitted for; empty where there is none."""
         eras = [
@@ -173,20 +176,35 @@ def resolve_constants(profiles: ServingProfiles, keys: Keys) -> dict[str, FloatA
     Shares of a datasheet peak are held at or below 1, whatever the factors multiply to.
     """
     combinations, inverse = distinct(keys)
-    logs = np.tile(np.log([profiles.base[name] for name in CONSTANTS]), (len(combinations), 1))
+    base = np.log([profiles.base[name] for name in CONSTANTS])
     eras = _known_eras(profiles.factors)
+    values = np.empty((len(combinations), len(CONSTANTS)))
     for row, attributes in enumerate(combinations):
-        for level, factors in profiles.factors.items():
-            key = _latest_key(level, attributes, eras) if "era" in level else tuple(attributes[n] for n in level)
-            found = factors.get(key)
-            if found is not None:
-                logs[row] += found
-    values = np.exp(logs)
+        known = tuple(attributes.values())
+        if known not in profiles.resolved:
+            profiles.resolved[known] = np.exp(_with_factors(base, profiles, attributes, eras))
+        values[row] = profiles.resolved[known]
     constants = {}
     for column, name in enumerate(CONSTANTS):
         column_values = np.minimum(values[:, column], 1.0) if name in SHARES else values[:, column]
         constants[name] = column_values[inverse]
     return constants
+
+
+def _with_factors(
+    base: FloatArray,
+    profiles: ServingProfiles,
+    attributes: Mapping[str, str],
+    eras: Mapping[tuple[str, ...], list[str]],
+) -> FloatArray:
+    """The base and the levels' logarithms summed, for one combination of attributes."""
+    total = base
+    for level, factors in profiles.factors.items():
+        key = _latest_key(level, attributes, eras) if "era" in level else tuple(attributes[n] for n in level)
+        found = factors.get(key)
+        if found is not None:
+            total = total + found
+    return total
 
 
 def _known_eras(factors: Mapping[Level, Mapping[tuple[str, ...], FloatArray]]) -> dict[tuple[str, ...], list[str]]:

@@ -43,7 +43,7 @@ def measure() -> Iterator[Figure]:
         name="whole-catalog inference plan, median of 4 questions",
         value=_median_ms(plan_inference, INFERENCE_QUESTIONS),
         unit="ms",
-        target=300,
+        target=150,
     )
     yield from price_book_figures(INFERENCE_QUESTIONS)
     yield Figure(
