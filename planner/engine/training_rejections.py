@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from planner.engine.answers import Advice, Rejection
 from planner.engine.offers import Shape
 from planner.engine.sentences import say
+from planner.engine.training.recipe import FROZEN_METHODS
 from planner.engine.training.search import USABLE_SHARE, SearchResult
 from planner.engine.training_clusters import Clusters, node_words
 from planner.engine.training_run import Run
@@ -112,8 +113,23 @@ def _ways(question: TrainingQuestion, closest: dict[str, Rejection]) -> Iterator
             yield Advice(
                 field="method", suggestion=say("LoRA keeps no optimizer states of the base model."), value="lora"
             )
-        yield Advice(
-            field="max_nodes", suggestion=say("More nodes share the states."), value=str(question.max_nodes * 2)
-        )
+        yield from _lighter_states(question)
     if "layout" in closest:
         yield Advice(field="global_batch_tokens", suggestion=say("Let the search choose the global batch."), value="")
+
+
+def _lighter_states(question: TrainingQuestion) -> Iterator[Advice]:
+    """Ways to fewer states on a GPU: cut them over more ranks, or leave the optimizer's on the host."""
+    if question.framework == "ddp":
+        suggestion = say("FSDP2 cuts weights, gradients and states over all GPUs; DDP keeps them whole.")
+        yield Advice(field="framework", suggestion=suggestion, value="fsdp2")
+    elif question.sharding == "none":
+        yield Advice(
+            field="sharding", suggestion=say("Sharding cuts the states over data-parallel ranks."), value="auto"
+        )
+    else:
+        more = str(question.max_nodes * 2)
+        yield Advice(field="max_nodes", suggestion=say("More nodes share the states."), value=more)
+    if question.offload == "none" and question.method not in FROZEN_METHODS:
+        suggestion = say("The host can keep the optimizer's states; every step waits for its update.")
+        yield Advice(field="offload", suggestion=suggestion, value="optimizer")

@@ -11,6 +11,8 @@ from catalog.accelerator_files import find_accelerator
 from catalog.profiles import DATA, load_profile_file
 from catalog.training_files import PROFILES_FILE, profiles_from
 from planner.services.figure import Figure
+from planner.services.validation.long_runs import gpu_hour_ratios, reported_runs
+from planner.services.validation.long_runs import predict as predict_runs
 from planner.services.validation.training_calibration import Calibrator, specs_from
 from planner.services.validation.training_measurements import read_measurements
 from planner.services.validation.training_summary import fit_judgements
@@ -41,6 +43,9 @@ def training_accuracy_figures() -> Iterator[Figure]:
         target=92,
         larger_is_better=True,
     )
+    runs = reported_runs()
+    whole = np.array(gpu_hour_ratios(runs, predict_runs(runs)))
+    yield Figure(name="GPU-hours of whole runs, median error", value=_error(whole, 0.5), unit="%", target=20)
 
 
 def _error(ratio: FloatArray, quantile: float) -> float:

@@ -66,6 +66,24 @@ def recipes() -> Mapping[str, Mapping[str, Any]]:
     return {row["run"]: row for row in load_profile_file(RECIPES_FILE)["runs"]}
 
 
+def reported_runs() -> list[Case]:
+    """Runs of the fact file with what was reported of them, as cases; figures read at their source alone."""
+    return [
+        {"id": name, "model": name, **row["reported"]}
+        for name, row in recipes().items()
+        if row["reported"]["confidence"] == "read"
+    ]
+
+
+def gpu_hour_ratios(cases: Sequence[Case], predictions: Sequence[Prediction]) -> list[float]:
+    """Predicted over reported GPU-hours of every run that has both."""
+    return [
+        float(found.values["gpu_hours"] or 0.0) / measured
+        for case, found in zip(cases, predictions, strict=True)
+        if found.supported and (measured := measured_gpu_hours(case))
+    ]
+
+
 def measured_gpu_hours(case: Case) -> float | None:
     """GPU-hours as reported, else GPUs x days."""
     stated = number(case, "gpu_hours")
@@ -75,8 +93,8 @@ def measured_gpu_hours(case: Case) -> float | None:
     return gpus * days * 24.0 if gpus and days else None
 
 
-def predict(cases: Sequence[Case], library: ModelLibrary) -> list[Prediction]:
-    """GPU-hours of every run that is known well enough."""
+def predict(cases: Sequence[Case], library: ModelLibrary | None = None) -> list[Prediction]:
+    """GPU-hours of every run that is known well enough; architectures are the fact file's."""
     known = recipes()
     profiles = training_profiles()
     return [_predict(case, known.get(case["model"]), profiles) for case in cases]

@@ -182,3 +182,22 @@ def test_more_gpus_are_faster_and_each_does_less() -> None:
     speeds = [point.tokens_per_s for point in drawn.scaling]
     assert speeds == sorted(speeds)
     assert drawn.scaling[-1].efficiency < 1.05
+
+
+def test_what_does_not_fit_is_told_a_way_that_helps() -> None:
+    ddp = plan(model="llama-3.1-70b", framework="ddp", max_nodes=1)
+    assert not ddp.options
+    assert {item.field: item.value for item in ddp.advice}["framework"] == "fsdp2"
+    whole = plan(model="llama-3.1-70b", sharding="none", tensor_parallel=1, pipeline_parallel=1, max_nodes=1)
+    assert {item.field: item.value for item in whole.advice}["sharding"] == "auto"
+
+
+def test_states_on_the_host_fit_where_they_did_not() -> None:
+    asked: dict[str, Any] = {"model": "llama-3.1-70b", "framework": "fsdp2", "max_nodes": 1, "gpus": 8}
+    assert not plan(**asked).options
+    held = plan(offload="states", **asked).options[0]
+    assert term(held, "step_time", "offload") > 0
+    assert "optimizer" not in {t.name for t in held.working if t.group == "memory"}
+    with pytest.raises(InvalidQuestion) as caught:
+        plan(offload="states", framework="megatron")
+    assert caught.value.errors[0].field == "offload"
