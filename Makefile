@@ -35,6 +35,8 @@ types: venv-dev ## mypy.
 contracts: venv-dev ## Who may import whom.
 	@$(BIN)/lint-imports --no-logo
 
+# 0010 adds a column with a default in the database, which PostgreSQL does in place; SQLite makes the table anew, and that the
+# linter takes for a column without one.
 migrations: venv-dev ## Models and migrations agree.
 	@$(MANAGE) makemigrations --check --dry-run
 	@# 0010 adds a column that is never null with a default in the database: the linter takes it for one without.

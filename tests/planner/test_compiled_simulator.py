@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from pytest_django.fixtures import SettingsWrapper
 
 from planner.management.commands import compile_simulator
 from planner.services import compiled_simulator
@@ -56,11 +57,11 @@ def test_nobody_waits_for_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None
     compile_ahead()
 
 
-def test_sources_of_another_date_are_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_sources_of_another_date_are_compiled_again(settings: SettingsWrapper, tmp_path: Path) -> None:
     engine = tmp_path / "planner" / "engine" / "simulate"
     engine.mkdir(parents=True)
     (engine / "kernel.py").write_text("a = 1\n", encoding="utf-8")
-    monkeypatch.setattr(compiled_simulator.settings, "BASE_DIR", tmp_path)
+    settings.BASE_DIR = tmp_path
     with compiling_alone():
         set_compiled()
     assert is_compiled()
@@ -79,13 +80,13 @@ def test_the_command_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_worker_that_starts_has_it_compiled_behind_its_back(
-    monkeypatch: pytest.MonkeyPatch, settings: object
+    monkeypatch: pytest.MonkeyPatch, settings: SettingsWrapper
 ) -> None:
     started: list[int] = []
     monkeypatch.setattr(compiled_simulator, "_start_compiler", started.append)
-    settings.COMPILE_AHEAD = False  # type: ignore[attr-defined]
+    settings.COMPILE_AHEAD = False
     compile_ahead()
     assert started == []
-    settings.COMPILE_AHEAD = True  # type: ignore[attr-defined]
+    settings.COMPILE_AHEAD = True
     compile_ahead()
     assert started == [compiled_simulator.NICENESS]
