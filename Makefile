@@ -39,7 +39,6 @@ contracts: venv-dev ## Who may import whom.
 # linter takes for a column without one.
 migrations: venv-dev ## Models and migrations agree.
 	@$(MANAGE) makemigrations --check --dry-run
-	@# 0010 adds a column that is never null with a default in the database: the linter takes it for one without.
 	@EXTRA_APPS=django_migration_linter LOG_LEVEL=WARNING $(MANAGE) lintmigrations --no-cache --quiet ok ignore --include-apps planner catalog --ignore-name 0001_initial 0010_organization_tier
 
 lock: venv-dev ## Resolve requirements*.in into the hashed lock files.

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
-from pytest_django.fixtures import SettingsWrapper
 
 from planner.management.commands import compile_simulator
 from planner.services import compiled_simulator
@@ -57,7 +57,7 @@ def test_nobody_waits_for_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None
     compile_ahead()
 
 
-def test_sources_of_another_date_are_compiled_again(settings: SettingsWrapper, tmp_path: Path) -> None:
+def test_sources_of_another_date_are_compiled_again(settings: Any, tmp_path: Path) -> None:
     engine = tmp_path / "planner" / "engine" / "simulate"
     engine.mkdir(parents=True)
     (engine / "kernel.py").write_text("a = 1\n", encoding="utf-8")
@@ -79,9 +79,7 @@ def test_the_command_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_compiled()
 
 
-def test_a_worker_that_starts_has_it_compiled_behind_its_back(
-    monkeypatch: pytest.MonkeyPatch, settings: SettingsWrapper
-) -> None:
+def test_a_worker_that_starts_has_it_compiled_behind_its_back(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     started: list[int] = []
     monkeypatch.setattr(compiled_simulator, "_start_compiler", started.append)
     settings.COMPILE_AHEAD = False
