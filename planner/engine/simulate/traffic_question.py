@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from planner.engine.field_spec import integer, number
+from planner.engine.field_spec import integer, number, specs
 from planner.engine.simulate.arrivals import FLAT_DAY, FLAT_WEEK, Arrivals, Bursts, Profile, daily_curve
 from planner.engine.simulate.lengths import Lognormal, LognormalLengths, SharedPrefixes
 from planner.engine.simulate.workload_model import TrafficModel
@@ -93,3 +94,52 @@ class TrafficQuestion:
     @staticmethod
     def _side(median: float, sigma: float, longest: int) -> Lognormal:
         return Lognormal(median=median, sigma=sigma, high=longest)
+
+
+def traffic_question_of(model: TrafficModel, *, hours: float) -> TrafficQuestion:
+    """The question that asks for traffic like ``model``'s, whose lengths must be lognormal.
+
+    Values outside a field's bounds are cut to them, and all are rounded to four digits.
+
+    >>> asked = TrafficQuestion(requests_per_second=3.0, daily_peak=2.0, gap_cv=1.5)
+    >>> found = traffic_question_of(asked.model(), hours=24.0)
+    >>> found.requests_per_second, found.daily_peak, found.peak_hour, found.gap_cv, found.input_median
+    (3.0, 2.0, 14.0, 1.5, 700.0)
+    """
+    lengths = model.lengths
+    if not isinstance(lengths, LognormalLengths):
+        raise TypeError("lengths must be lognormal")
+    profile, bursts = model.arrivals.profile, model.arrivals.bursts
+    mean_hour = sum(profile.by_hour) / len(profile.by_hour)
+    workday = sum(profile.by_weekday[:WORKDAYS]) / WORKDAYS
+    given: dict[str, float] = {
+        "requests_per_second": profile.mean_rate,
+        "hours": hours,
+        "gap_cv": model.arrivals.gap_cv,
+        "daily_peak": max(profile.by_hour) / mean_hour,
+        "peak_hour": float(profile.by_hour.index(max(profile.by_hour))),
+        "weekend": sum(profile.by_weekday[WORKDAYS:]) / 2 / workday,
+        "trend_per_week": profile.trend_per_week,
+    }
+    if profile.by_hour == FLAT_DAY:
+        del given["peak_hour"]
+    if bursts is not None:
+        given |= {"burst_factor": bursts.busy_factor, "burst_share": bursts.busy_share, "burst_s": bursts.busy_s}
+    for side, drawn in (("input", lengths.input_tokens), ("output", lengths.output_tokens)):
+        given |= {f"{side}_median": drawn.median, f"{side}_sigma": drawn.sigma, f"{side}_max": drawn.high}
+    if model.prefixes is not None:
+        shared = model.prefixes
+        given |= {"prefixes": shared.count, "prefix_tokens": shared.tokens, "prefix_zipf": shared.zipf}
+    return TrafficQuestion(**{name: _within(name, value) for name, value in given.items()})
+
+
+def _within(name: str, value: float) -> Any:
+    spec, _ = specs(TrafficQuestion)[name]
+    bounded = min(max(value, spec.minimum or 0.0), spec.maximum if spec.maximum is not None else value)
+    return round(bounded) if spec.kind == "integer" else float(f"{bounded:.4g}")
+
+
+def changed_fields(question: TrafficQuestion) -> dict[str, Any]:
+    """What differs from the defaults, as a file or a request says it."""
+    default = asdict(TrafficQuestion())
+    return {name: value for name, value in asdict(question).items() if value != default[name]}

@@ -33,7 +33,7 @@ SEEN_PAIRS = 100_000
 """Length pairs a fitted model keeps, at most."""
 BURST_WINDOW_S = 10.0
 BURST_DISPERSION = 1.5
-"""Variance over mean of requests a window, above which the rate itself is taken to come in bursts."""
+"""Variance over mean of requests a window, over what their gaps make it: above, the rate itself comes in bursts."""
 PROFILE_DAYS = 2.0
 """A daily curve needs as many days of trace; a weekly one seven times as many."""
 
@@ -95,6 +95,25 @@ def fit(
     )
 
 
+def fit_prefixes(key: Ints, shared_tokens: Ints | None) -> SharedPrefixes | None:
+    """Prompt starts that several requests share: how many, how long, and how unevenly asked for (Zipf).
+
+    ``key`` names each request's (-1: none). None where fewer than half of the requests share one.
+    """
+    names, counts = np.unique(key[key >= 0], return_counts=True)
+    repeated = counts[counts > 1]
+    if repeated.sum() < len(key) / 2:
+        return None
+    ranked = np.sort(counts)[::-1]
+    zipf = 0.0
+    if len(ranked) > 1:
+        # The rare ones are as many as the sample happens to hold: the slope is that of the common half.
+        head = ranked[: max(2, len(ranked) // 2)]
+        zipf = -float(np.polyfit(np.log(np.arange(1, len(head) + 1)), np.log(head), 1)[0])
+    tokens = 0 if shared_tokens is None else int(np.median(shared_tokens[key >= 0]))
+    return SharedPrefixes(count=len(names), tokens=max(tokens, 1), zipf=max(zipf, 0.0))
+
+
 def _fit_profile(since_s: Floats, span_s: float) -> Profile:
     days = span_s / SECONDS_PER_DAY
     mean = (len(since_s) - 1) / span_s
@@ -127,15 +146,18 @@ def _fit_arrivals(since_s: Floats, span_s: float, profile: Profile) -> Arrivals:
     if windows >= 30:
         counts = np.bincount((since_s // BURST_WINDOW_S).astype(np.int64), minlength=windows)[:windows]
         rates = profile.rate((np.arange(windows) + 0.5) * BURST_WINDOW_S) * BURST_WINDOW_S
-        bursts = _fit_bursts(counts, rates)
+        bursts = _fit_bursts(counts, rates, max(1.0, cv**2))
         if bursts is not None:
             return Arrivals(profile=profile, gap_cv=1.0, bursts=bursts)
     return Arrivals(profile=profile, gap_cv=1.0 if abs(cv - 1.0) < 0.05 else cv)
 
 
-def _fit_bursts(counts: Ints, expected: Floats) -> Bursts | None:
-    """Two states where windows vary more than chance: above the mean is busy."""
-    if counts.var() <= BURST_DISPERSION * max(float(counts.mean()), 1e-12) or counts.mean() < 1:
+def _fit_bursts(counts: Ints, expected: Floats, by_gaps: float) -> Bursts | None:
+    """Two states where windows vary more than uneven gaps alone make them: above the mean is busy.
+
+    Independent gaps of a coefficient of variation c give counts whose variance tends to ``by_gaps`` = c^2 x their mean.
+    """
+    if counts.var() <= BURST_DISPERSION * by_gaps * max(float(counts.mean()), 1e-12) or counts.mean() < 1:
         return None
     relative = counts / np.maximum(expected, 1e-12)
     busy = relative > 1.0
