@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from planner.models import Organization
+from planner.services.organizations import delete_organization
 
 if TYPE_CHECKING:
     TableAdmin = admin.ModelAdmin[Organization]
@@ -28,3 +30,10 @@ class OrganizationAdmin(TableAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def delete_model(self, request: HttpRequest, obj: Organization) -> None:
+        delete_organization(organization=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Organization]) -> None:
+        for organization in queryset:
+            delete_organization(organization=organization)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+from auditlog.context import disable_auditlog
 from django.conf import settings
 from django.db import transaction
 from django.utils.crypto import get_random_string
@@ -84,6 +85,19 @@ def remove_member(*, scope: Scope, membership: Membership) -> None:
     membership.delete()
     if account is not None:
         account.user.delete()
+
+
+def delete_organization(*, organization: Organization) -> None:
+    """Delete an organization with all that it owns, its audit log and the users of its service accounts too.
+
+    For operators: members can't, because quotes have to stay.
+    """
+    with transaction.atomic(), disable_auditlog():
+        programs = User.objects.filter(service_account__organization=organization)
+        # What is deleted would be noted in a log that is deleted itself.
+        found = list(programs.values_list("pk", flat=True))
+        organization.delete()
+        User.objects.filter(pk__in=found).delete()
 
 
 def checked_name(name: object, *, field: str = "name", longest: int = NAME_LENGTH) -> str:
