@@ -219,6 +219,7 @@ CHOICES: dict[str, str | Promise] = {
     "natural": _("As the router decides"),
     "8bit": _("8 bit"),
     "1bit": _("1 bit"),
+    "states": _("All states"),
     "none": _("None"),
     "together": _("Together"),
     "split": _("Split"),
