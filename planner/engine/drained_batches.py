@@ -21,7 +21,7 @@ from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 
 FloatArray = NDArray[np.float64]
 
-ROUNDS: Final = 24
+ROUNDS: Final = 5
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
@@ -92,11 +92,20 @@ def batches_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLi
 
 def _gathered(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> FloatArray:
     """Sequences of a dynamic batch: those that come while the last is served, or within the delay."""
+
+    def met(sequences: FloatArray) -> FloatArray:
+        whole, _, _ = batch_s(c, load, limits, sequences)
+        return np.clip(np.maximum(rate * whole, 1.0 + rate * load.batch_delay_s), 1.0, limits.sequences)
+
     sequences = np.ones_like(rate)
     for _ in range(ROUNDS):
-        whole, _, _ = batch_s(c, load, limits, sequences)
-        wanted = np.maximum(rate * whole, 1.0 + rate * load.batch_delay_s)
-        sequences = 0.5 * (sequences + np.clip(wanted, 1.0, limits.sequences))
+        # Plain iteration creeps towards saturation: every second step is extrapolated (Aitken).
+        first = met(sequences)
+        second = met(first)
+        bend = second - 2.0 * first + sequences
+        with np.errstate(divide="ignore", invalid="ignore"):
+            jump = sequences - (first - sequences) ** 2 / bend
+        sequences = np.where(np.isfinite(jump), np.clip(jump, second, limits.sequences), second)
     return sequences
 
 

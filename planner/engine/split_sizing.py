@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-ROUNDS: Final = 16
+ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -235,10 +235,20 @@ class _Pairs:
         """Sequences on one of so many decode replicas."""
         if self.demand.clients:
             return np.minimum(np.maximum(self.demand.clients / replicas, 1.0), self.places)
+        rate = self.demand.peak_requests_s / replicas
+
+        def held(running: FloatArray) -> FloatArray:
+            return np.clip(rate * self.steps * self.iteration(running), 1.0, self.places)
+
         running = np.ones(len(self.rows))
         for _ in range(ROUNDS):
-            wanted = self.demand.peak_requests_s / replicas * self.steps * self.iteration(running)
-            running = 0.5 * (running + np.clip(wanted, 1.0, self.places))
+            # Little's law by iteration, which creeps towards saturation: every second step is extrapolated (Aitken).
+            first = held(running)
+            second = held(first)
+            bend = second - 2.0 * first + running
+            with np.errstate(divide="ignore", invalid="ignore"):
+                jump = running - (first - running) ** 2 / bend
+            running = np.where(np.isfinite(jump), np.clip(jump, second, self.places), second)
         return running
 
     def rate(self, running: FloatArray) -> FloatArray:

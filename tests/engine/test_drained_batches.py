@@ -61,6 +61,14 @@ def test_dynamic_batches_grow_with_the_load() -> None:
     assert sizes[-1] > 10
 
 
+@given(st.floats(0.05, 0.97))
+def test_a_dynamic_batch_holds_what_comes_while_the_last_is_served(share: float) -> None:
+    capacity = float(batches_state(C, open_load(1.0, "dynamic"), LIMITS).capacity_requests_s[0])
+    found = batches_state(C, open_load(share * capacity, "dynamic"), LIMITS)
+    expected = max(1.0, share * capacity * float(found.batch_s[0]))
+    assert float(found.sequences[0]) == pytest.approx(expected, rel=0.01)
+
+
 @given(st.sampled_from(("static", "dynamic")), st.floats(0.05, 0.9))
 def test_beyond_capacity_all_waits(batching: Batching, share: float) -> None:
     capacity = float(batches_state(C, open_load(1.0, batching), LIMITS).capacity_requests_s[0])

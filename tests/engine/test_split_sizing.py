@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,9 +11,15 @@ import pytest
 
 from catalog.profiles import serving_memory_profile, serving_profiles
 from planner.engine.answers import InferenceOption, InferencePlan, PrefillPool
+from planner.engine.candidates import enumerate_candidates
 from planner.engine.errors import InvalidQuestion
+from planner.engine.inference_evaluate import evaluate
 from planner.engine.inference_plan import plan_inference
 from planner.engine.kv_cache import kv_bytes_per_sequence
+from planner.engine.offers import offer_table
+from planner.engine.serving_split import SplitPools, split_state
+from planner.engine.sizing import demand_of, load_of
+from planner.engine.split_sizing import TransferRates, size_split
 from planner.engine.workload import InferenceQuestion, parse_question
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, snapshot
@@ -155,3 +162,42 @@ def test_what_does_not_go_together_is_refused() -> None:
         with pytest.raises(InvalidQuestion) as caught:
             plan(pools="split", **changes)
         assert [e.field for e in caught.value.errors] == ["pools"]
+
+
+def test_sized_pools_run_as_the_closed_form_of_split_pools_says() -> None:
+    """The search's sizing and the law that published split deployments are replayed with: one deployment, two ways."""
+    asked = InferenceQuestion(
+        model="llama-3.1-8b",
+        requests_per_second=40,
+        peak_factor=1,
+        input_tokens=2000,
+        output_tokens=250,
+        tensor_parallel=1,
+        weight_formats=("bf16",),
+        pools="split",
+    )
+    arch, profiles = published("llama-3.1-8b"), serving_profiles()
+    shapes = offer_table(snapshot()).shapes
+    found = evaluate(
+        arch, shapes, enumerate_candidates(arch, shapes, asked), asked, profiles, serving_memory_profile("vllm")
+    )
+    count = len(found.candidates)
+    held = np.full(count, 131_072.0 * 2000)
+    rate = np.full(count, 50e9)
+    rates = TransferRates(prompt_bytes=held, network_bytes_s=rate, link_bytes_s=rate, domain_gpus=np.zeros(count))
+    demand = demand_of(asked, 16)
+    sized = size_split(found, asked, demand, rates)
+    own = np.flatnonzero(sized.rows == np.arange(len(sized.rows)))
+    kept = found.take(sized.rows[own])
+    pools = SplitPools(
+        prefill_replicas=sized.prefill.replicas[own].astype(float),
+        decode_replicas=sized.sizing.replicas[own].astype(float),
+        transfer_bytes=held[own],
+        transfer_bytes_s=50e9,
+    )
+    load = replace(load_of(asked, demand, 1.0), requests_s=np.full(len(own), 40.0))
+    law = split_state(kept.coefficients, load, kept.limits, pools)
+    estimate = sized.sizing.estimate
+    assert estimate.tpot_s["mean"][own] == pytest.approx(law.tpot_s, rel=1e-3)
+    assert estimate.ttft_s["mean"][own] == pytest.approx(law.ttft_s, rel=1e-3)
+    assert estimate.requests_s[own] * sized.sizing.replicas[own] == pytest.approx(law.requests_s, rel=1e-3)
