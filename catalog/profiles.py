@@ -145,6 +145,7 @@ def _engine_support(row: Mapping[str, Any]) -> EngineSupport:
         least_capability=row.get("least_capability", 0.0),
         format_capability=row.get("format_capability", {}),
         formats_without={vendor: tuple(names) for vendor, names in row.get("formats_without", {}).items()},
+        kv_formats=row.get("kv_formats", {}),
     )
 
 

@@ -180,6 +180,7 @@ REJECTIONS: dict[str, str | Promise] = {
     "available_nodes": _("Fewer nodes to be had"),
     "budget": _("Over the budget"),
     "weight_format": _("The weight format is not supported there"),
+    "kv_format": _("The KV cache format is not supported there"),
     "no_peak": _("No peak rate is known"),
     "invalid_layout": _("The layout is not possible"),
     "context_too_long": _("Longer than the model's context"),

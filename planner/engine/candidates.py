@@ -73,7 +73,7 @@ def enumerate_candidates(
     valid = valid_tensor_parallel(arch, max((_tensor_domain(shape) for shape in shapes), default=1))
     for index, shape in enumerate(shapes):
         card = shape.accelerator
-        if not support.runs_on(card):
+        if not support.runs_on(card) or not support.caches(question.kv_format, card):
             continue
         if card.key not in formats:
             loaded = asked_formats(arch, question, frozenset(card.peak_flops))

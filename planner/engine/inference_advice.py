@@ -6,25 +6,31 @@ from collections.abc import Iterator, Sequence
 from math import ceil, isfinite
 
 from planner.engine.answers import Advice, Rejection
+from planner.engine.engine_support import ANYWHERE, EngineSupport
 from planner.engine.field_spec import specs
 from planner.engine.sentences import FieldName, Noun, say
 from planner.engine.workload import InferenceQuestion
 
 MOST = 3
+FOUR_BIT = ("awq_int4", "gguf_q4_k_m")
+EIGHT_BIT_CACHE = ("fp8", "int8")
 FITTING = frozenset({"budget", "ttft_slo", "tpot_slo"})
 """Reasons that only options meet whose memory holds the model on the nodes that were asked for."""
 TRIED = FITTING | {"max_nodes", "replicas", "memory", "kv_memory"}
 """Reasons found by sums: some option got as far as those."""
 
 
-def advise(question: InferenceQuestion, rejections: Sequence[Rejection]) -> tuple[Advice, ...]:
-    """Up to three changes, each with the number that the closest rejected option needed."""
+def advise(
+    question: InferenceQuestion, rejections: Sequence[Rejection], support: EngineSupport = ANYWHERE
+) -> tuple[Advice, ...]:
+    """Up to three changes, each with the number that the closest rejected option needed, and none that the engine
+    can't do."""
     closest: dict[str, Rejection] = {}
     for rejection in rejections:
         best = closest.get(rejection.code)
         if best is None or _excess(rejection) < _excess(best):
             closest[rejection.code] = rejection
-    return tuple(_ways(question, closest))[:MOST]
+    return tuple(_ways(question, closest, support))[:MOST]
 
 
 def _excess(rejection: Rejection) -> float:
@@ -33,7 +39,7 @@ def _excess(rejection: Rejection) -> float:
     return rejection.value - rejection.limit
 
 
-def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
+def _ways(question: InferenceQuestion, closest: dict[str, Rejection], support: EngineSupport) -> Iterator[Advice]:
     allowed = specs(InferenceQuestion)
     for code, field, unit in (
         ("budget", "budget_usd_per_month", "USD a month"),
@@ -62,16 +68,18 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterato
     # Where something does fit, memory is not what stands in the way.
     if short is None or FITTING & closest.keys():
         return
-    if question.weight_formats != ("awq_int4",):
+    smaller = next((name for name in FOUR_BIT if support.knows_weights(name)), "")
+    if smaller and question.weight_formats != (smaller,):
         yield Advice(
             field="weight_formats",
             suggestion=say(
                 "4-bit weights take a quarter of 16-bit ones; {subject} came closest.", subject=short.subject
             ),
-            value="awq_int4",
+            value=smaller,
         )
-    if question.kv_format == "auto":
-        yield Advice(field="kv_format", suggestion=say("An 8-bit KV cache holds twice the tokens."), value="fp8")
+    cache = next((name for name in EIGHT_BIT_CACHE if support.knows_cache(name)), "")
+    if cache and question.kv_format == "auto":
+        yield Advice(field="kv_format", suggestion=say("An 8-bit KV cache holds twice the tokens."), value=cache)
     if question.accelerators:
         yield Advice(field="accelerators", suggestion=say("Let larger accelerators in."), value="")
     if question.tensor_parallel is not None and "layout" not in closest:
@@ -90,5 +98,7 @@ def _looser(question: InferenceQuestion, closest: dict[str, Rejection]) -> Itera
         yield Advice(field="engine", suggestion=closest["engine"].reason, value="")
     if "weight_format" in closest and question.weight_formats != ("auto",):
         yield Advice(field="weight_formats", suggestion=closest["weight_format"].reason, value="auto")
+    if "kv_format" in closest:
+        yield Advice(field="kv_format", suggestion=closest["kv_format"].reason, value="auto")
     if "no_peak" in closest and question.accelerators:
         yield Advice(field="accelerators", suggestion=closest["no_peak"].reason, value="")

@@ -33,7 +33,7 @@ from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import model_reading, summarize, towers, warnings
 from planner.engine.offers import offer_table, select_offers
-from planner.engine.regime_notes import beyond_measured, check_regimes, regime_assumptions
+from planner.engine.regime_notes import beyond_measured, check_cache, check_regimes, regime_assumptions
 from planner.engine.rejections import in_order
 from planner.engine.sentences import Code, FieldName, noun, say
 from planner.engine.serving_calibration import Keys, ServingProfiles
@@ -66,6 +66,8 @@ def plan_inference(
     _check_context(question, arch)
     check_pinned(arch, question)
     check_regimes(arch, question, draft)
+    support = profiles.support.get(question.engine, ANYWHERE)
+    check_cache(question, support)
     demand = demand_of(question, memory_profile.allocator.block_tokens)
     table = offer_table(snapshot)
     selection = select_offers(table, question, today)
@@ -73,7 +75,6 @@ def plan_inference(
     used = np.unique(table.shape[offer_rows])
     shapes = [table.shapes[index] for index in used.tolist()]
     offers = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(shapes))
-    support = profiles.support.get(question.engine, ANYWHERE)
     candidates = enumerate_candidates(arch, shapes, question, support)
     rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, support)]
     options: tuple[InferenceOption, ...] = ()
@@ -113,7 +114,7 @@ def plan_inference(
         options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
         rejections=in_order(rejections),
-        advice=(*warnings(arch), *(starting if options else advise(question, rejections))),
+        advice=(*warnings(arch), *(starting if options else advise(question, rejections, support))),
         assumptions=tuple(_assumptions(question, arch, memory_profile, snapshot.prices)),
     )
 

@@ -60,6 +60,15 @@ def reject_shapes(
         if not support.runs_on(card):
             reason = _not_run(card, question, support)
             code = "engine"
+        elif not support.caches(question.kv_format, card):
+            reason = say(
+                "{engine} needs compute capability {least:.1f} for a KV cache in {kv}; it has {has}.",
+                engine=Code(question.engine),
+                least=support.kv_formats.get(question.kv_format, 0.0),
+                kv=Code(question.kv_format),
+                has=card.compute_capability or "–",
+            )
+            code = "kv_format"
         elif not peaks:
             reason = say("The catalog has no peak rate of its matrix units, so no time can be stated.")
             code = "no_peak"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from planner.engine.engine_support import PLAIN_CACHE, EngineSupport
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_arch import ModelArch
 from planner.engine.param_count import count_parameters
@@ -34,6 +35,14 @@ def check_regimes(arch: ModelArch, question: InferenceQuestion, draft: ModelArch
         errors += _draft_faults(arch, question, draft)
     if errors:
         raise InvalidQuestion(errors)
+
+
+def check_cache(question: InferenceQuestion, support: EngineSupport) -> None:
+    """Raise ``InvalidQuestion`` for a KV cache in a format that the engine doesn't have."""
+    if not support.knows_cache(question.kv_format):
+        message = say("{engine} has no KV cache in this format.", engine=Code(question.engine))
+        allowed = ", ".join((*PLAIN_CACHE, *support.kv_formats))
+        raise InvalidQuestion([_fault("kv_format", question.kv_format, message, allowed)])
 
 
 def _draft_faults(arch: ModelArch, question: InferenceQuestion, draft: ModelArch) -> Iterator[FieldError]:
