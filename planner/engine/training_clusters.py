@@ -12,10 +12,11 @@ from planner.engine.hardware import Accelerator
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
 from planner.engine.sentences import Code, joined, say
+from planner.engine.training.nodes import NodeHardware
 from planner.engine.training.power import power_share
 from planner.engine.training.profile import Context, FrameworkProfile, TrainingProfiles
 from planner.engine.training.recipe import FROZEN_METHODS, PEAK_FORMAT
-from planner.engine.training.search import ClusterSize, NodeHardware
+from planner.engine.training.search import ClusterSize
 from planner.engine.workload import TrainingQuestion
 
 PCIE_BYTES_S: Final = {3: 12e9, 4: 25e9, 5: 50e9, 6: 100e9}

@@ -14,12 +14,11 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.offers import OfferTable, offer_table
 from planner.engine.training.candidates import RECOMPUTE, SHARDING, TrainingCandidates
 from planner.engine.training.memory import TrainingMemory, training_memory
+from planner.engine.training.nodes import NodeHardware, hardware_columns
 from planner.engine.training.profile import TrainingProfiles, memory_constants, step_constants
 from planner.engine.training.search import (
     USABLE_SHARE,
     BestLayouts,
-    NodeHardware,
-    hardware_columns,
     search_layouts,
 )
 from planner.engine.training.stages import stage_memories

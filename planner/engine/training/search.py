@@ -17,8 +17,8 @@ from planner.engine.training.candidates import RECOMPUTE, SHARDING, TrainingCand
 from planner.engine.training.constants import MemoryConstants
 from planner.engine.training.layouts import AskedLayout, LayoutGrid, enumerate_layouts
 from planner.engine.training.memory import TrainingMemory, training_memory
+from planner.engine.training.nodes import NodeHardware, hardware_columns
 from planner.engine.training.profile import (
-    Context,
     FrameworkProfile,
     TrainingProfiles,
     memory_constants,
@@ -34,28 +34,6 @@ IntArray = NDArray[np.int64]
 
 USABLE_SHARE = 0.94
 """Of driver-visible memory: the rest is lost to fragmentation at the peak."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeHardware:
-    """What training needs to know of one kind of node."""
-
-    gpus: int
-    peak_flops: float
-    """Of the recipe's format."""
-    peak_flops_16bit: float
-    power_share: float
-    memory_bytes: float
-    memory_bandwidth_bytes_s: float
-    link_bytes_s: float
-    link_is_shared: bool
-    """PCIe without peer-to-peer: the rate falls with the square of the group."""
-    link_domain_gpus: int
-    network_bytes_s: float
-    """One GPU's share; what leaves a scale-up domain inside a lone node goes over PCIe."""
-    host_bytes_s: float
-    """Between one GPU and its host."""
-    context: Context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +113,7 @@ def search_layouts(
     profiles: TrainingProfiles,
 ) -> SearchResult:
     """The fastest layout that fits, for every cluster."""
-    table = build_table(work, question, hardware, clusters)
+    table = with_hybrid_shards(build_table(work, question, hardware, clusters), question)
     contexts = [node.context for node in hardware]
     memory_laws = memory_constants(profiles, contexts)
     recipe = replace(question.recipe, global_batch=table.global_batch)
@@ -205,6 +183,30 @@ def build_table(
     )
 
 
+def with_hybrid_shards(table: LayoutTable, question: LayoutQuestion) -> LayoutTable:
+    """The table with every layout that cuts weights over more than a scale-up domain once more, cut inside it (HSDP).
+
+    Only where the framework shards weights unless told otherwise, and the question leaves the sharding to it.
+    """
+    framework, candidates = question.framework, table.candidates
+    tries = question.sharding == "auto" and framework.default_sharding == "zero3" and "hsdp" in framework.shardings
+    if not tries or not len(table.cluster):
+        return table
+    group = np.asarray(candidates.shard_group)
+    inside = np.minimum(group, np.asarray(candidates.link_domain_gpus) / candidates.tensor)
+    again = np.flatnonzero((inside > 1.0) & (inside < group) & np.equal(candidates.sharding, SHARDING["zero3"]))
+    rows = np.concatenate([np.arange(len(table.cluster), dtype=np.int64), again])
+    order = np.argsort(table.cluster[rows], kind="stable")
+    is_again, rows = (np.arange(len(rows)) >= len(table.cluster))[order], rows[order]
+    both = take_candidates(candidates, rows)
+    return LayoutTable(
+        cluster=table.cluster[rows],
+        node=table.node[rows],
+        global_batch=table.global_batch[rows],
+        candidates=replace(both, shard_group=np.where(is_again, inside[rows], group[rows])),
+    )
+
+
 def _candidates(
     question: LayoutQuestion,
     hardware: Sequence[NodeHardware],
@@ -231,23 +233,6 @@ def _candidates(
         **{name: per_node(name) for name in (of_node[0] if of_node else ())},
         zero_bubble=np.where(columns["pipeline"] > 1.0, 1.0, 0.0) if question.schedule == "zero_bubble" else 0.0,
     )
-
-
-def hardware_columns(node: NodeHardware) -> dict[str, float]:
-    """What the candidates' columns say of a kind of node."""
-    return {
-        "power_share": node.power_share,
-        "peak_flops": node.peak_flops,
-        "peak_flops_16bit": node.peak_flops_16bit,
-        "memory_bandwidth_bytes_s": node.memory_bandwidth_bytes_s,
-        "memory_bytes": node.memory_bytes,
-        "link_bytes_s": node.link_bytes_s,
-        "link_is_shared": float(node.link_is_shared),
-        "link_domain_gpus": float(node.link_domain_gpus),
-        "gpus_per_node": float(max(node.gpus, node.link_domain_gpus)),
-        "network_bytes_s": node.network_bytes_s,
-        "host_bytes_s": node.host_bytes_s,
-    }
 
 
 def _least_recompute(

@@ -22,13 +22,13 @@ from planner.engine.hardware import Accelerator
 from planner.engine.model_arch import ModelArch
 from planner.engine.training.goodput import Reliability, goodput
 from planner.engine.training.layouts import AskedLayout
+from planner.engine.training.nodes import NodeHardware
 from planner.engine.training.profile import Context, TrainingProfiles
 from planner.engine.training.recipe import PEAK_FORMAT, RecipeSpec, model_flops_per_token, recipe
 from planner.engine.training.search import (
     BestLayouts,
     ClusterSize,
     LayoutQuestion,
-    NodeHardware,
     layout_words,
     search_layouts,
 )

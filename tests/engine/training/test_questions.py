@@ -201,3 +201,15 @@ def test_states_on_the_host_fit_where_they_did_not() -> None:
     with pytest.raises(InvalidQuestion) as caught:
         plan(offload="states", framework="megatron")
     assert caught.value.errors[0].field == "offload"
+
+
+def test_the_search_weighs_shards_inside_a_node_against_shards_over_all() -> None:
+    """FSDP2 left to itself takes HSDP where memory allows and the network is what it waits for."""
+    asked: dict[str, Any] = {"model": "llama-3.1-8b", "framework": "fsdp2", "gpus": 64, "tensor_parallel": 1}
+    free = plan(**asked).options[0]
+    rates = {name: plan(sharding=name, **asked).options[0].speed.tokens_per_s for name in ("zero3", "hsdp")}
+    assert free.speed.tokens_per_s == max(rates.values())
+    assert free.sharding == max(rates, key=lambda name: rates[name])
+    # 405B in nodes of 8 has no room for whole states in each: shards over all GPUs are left.
+    large = plan(model="llama-3.1-405b", framework="fsdp2", gpus=64, max_nodes=8, sharding="hsdp", pipeline_parallel=1)
+    assert not large.options
