@@ -15,6 +15,7 @@ from planner.engine.training.constants import StepConstants
 from planner.engine.training.work import ModelWork
 
 BF16_BYTES = 2.0
+PASSES = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,4 +107,14 @@ def _elementwise(
     )
     elements = constants.elementwise_traffic * (residual + inner) + routed
     moved = tokens * (BF16_BYTES * elements + constants.cast_traffic * casts)
-    return moved / cand.memory_bandwidth_bytes_s
+    return (moved + _unpacked_bytes(work, recipe, cand)) / cand.memory_bandwidth_bytes_s
+
+
+def _unpacked_bytes(work: ModelWork, recipe: TrainingRecipe, cand: TrainingCandidates) -> Num:
+    """Bytes of unpacking a block-wise quantized base for one pass: read packed, written and read in 16 bit.
+
+    Of a step's three passes two unpack: forward, and backward for the gradients of inputs.
+    """
+    weights = work.dense_nk / cand.tensor + work.expert_nk / (cand.expert * cand.expert_tensor)
+    packed = (1.0 - recipe.base_is_shardable) * recipe.frozen_base
+    return packed * weights * (recipe.base_weight_bytes + 2.0 * BF16_BYTES) * 2.0 / PASSES

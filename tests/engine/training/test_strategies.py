@@ -116,3 +116,15 @@ def test_stages_of_126_layers_give_the_ends_a_layers_place() -> None:
     work = replace(WORK_70B, layers=126.0)
     found = stage_memories(work, recipe(), layout(gpus=64.0, pipeline=8.0), memory_constants())
     assert found.layers.tolist() == [15, 16, 16, 16, 16, 16, 16, 15]
+
+
+def test_a_quantized_base_is_unpacked_twice_a_micro_batch() -> None:
+    """NF4: 0.516 bytes read, 2 written, 2 read for each weight, forward and backward, over memory bandwidth."""
+    frozen = {"frozen_base": 1.0, "adapter_params": 1e7, "base_weight_bytes": 4.127 / 8, "global_batch": 1.0}
+    where = layout(gpus=1.0)
+    packed, plain = (
+        step_time(WORK_70B, recipe(base_is_shardable=flag, **frozen), where, step_constants()).elementwise
+        for flag in (0.0, 1.0)
+    )
+    weights = 70.554e9 - 2 * 128256 * 8192
+    assert scalar(packed) - scalar(plain) == pytest.approx(2 * weights * (4.127 / 8 + 4) / 3.35e12, rel=1e-3)
