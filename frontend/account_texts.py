@@ -125,6 +125,8 @@ TEXTS = (
     _("switch it on first"),
     _("It has not been sent yet."),
     _("wait a moment"),
+    _("Somebody has changed this draft meanwhile: what it says now stands above."),
+    _("look, and save again to write over it"),
     _("Not a usable name."),
     _("Needed."),
     _("The invitation was accepted already."),

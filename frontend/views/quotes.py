@@ -138,6 +138,16 @@ def import_csv(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
 def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
     """Save the form, with a row added or taken out where a button asks for that, and issue where asked."""
     terms = posted_terms(request.POST.dict())
+    seen = request.POST.get("seen", "")
+    if seen and seen != _state(quote):
+        # What was typed stays in the form; saved once more, it takes the place of what there is now.
+        fault = FieldError(
+            field="",
+            value=None,
+            message="Somebody has changed this draft meanwhile: what it says now stands above.",
+            allowed="look, and save again to write over it",
+        )
+        return _page(request, scope, quote, terms=terms, errors=[fault], status=409)
     action, _sep, what = request.POST.get("action", "save").partition(":")
     _edit_rows(terms, action, what, quote)
     if unclear := unclear_numbers(terms):
@@ -150,6 +160,11 @@ def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
     except InvalidQuestion as invalid:
         return _page(request, scope, quote, terms=terms, errors=invalid.errors, status=400)
     return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+
+
+def _state(quote: Quote) -> str:
+    """Another one after every change of the row."""
+    return quote.updated_at.isoformat()
 
 
 def _edit_rows(terms: dict[str, Any], action: str, what: str, quote: Quote) -> None:
@@ -188,6 +203,7 @@ def _page(
         "quote": quote,
         "form": form,
         "has_errors": bool(errors),
+        "seen": _state(quote),
         "file_errors": [f"{error_text(error)} {allowed_text(error)}" for error in file_errors],
         "state": words.quote_status(state),
         "is_open": state == QuoteStatus.ISSUED,

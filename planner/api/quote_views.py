@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from planner.api.conditions import READS, tag_of
+from planner.api.conditions import IF_MATCH_WORDS, READS, tag_of
 from planner.api.filters import Filter, containing, read_parameters
 from planner.api.negotiation import FileParser
 from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
@@ -46,11 +47,12 @@ from planner.services.plan_json import plain
 from planner.services.quote_import import import_lines
 from planner.services.quote_terms import QuoteTerms
 from planner.services.scenario_inputs import QuoteInput, TransferInput
-from planner.services.tenancy import Conflict
+from planner.services.tenancy import Conflict, lock
 from planner.services.typed_json import read_json
 
 TAG = "quotes"
 VIEW, CHANGE = "planner.view_quote", "planner.change_quote"
+IF_MATCH = OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description=IF_MATCH_WORDS)
 ETAG = response_header("ETag", "Changes with the quote.", OpenApiTypes.STR, 200)
 LANGUAGE = FieldSpec(kind="choice", choices=LANGUAGES, help="Of the document; the quote's own unless given.")
 _BYTES = {"type": "string", "format": "binary"}
@@ -162,10 +164,29 @@ class QuoteView(TenantView):
         return no_content()
 
 
-class QuoteIssueView(TenantView):
-    """The step from draft to offer."""
+class QuoteStepView(TenantView):
+    """A step in the life of a quote: from the state that the caller read, where ``If-Match`` says which."""
 
     permissions = {"POST": CHANGE}
+
+    def tags_now(self, request: Request, **names: Any) -> set[str]:
+        return {etag(read.quote(self.scope, names["quote_id"]))}
+
+    def step(self, name: str, quote_id: UUID, take: Callable[..., Quote]) -> UUID:
+        """Take the step once for each ``Idempotency-Key``; the quote's id, or that of the one it made."""
+        quote = read.quote(self.scope, quote_id)
+
+        def make() -> UUID:
+            with transaction.atomic():
+                lock(self.scope.organization)
+                self.require_match(self.request, quote_id=quote_id)
+                return take(scope=self.scope, quote=quote).uuid
+
+        return self.once_here(f"{name}:{quote.pk}", make, {})
+
+
+class QuoteIssueView(QuoteStepView):
+    """The step from draft to offer."""
 
     @operation(
         CHANGE,
@@ -173,22 +194,19 @@ class QuoteIssueView(TenantView):
         summary="Issue a draft",
         tag=TAG,
         gives=WholeQuoteSerializer,
-        parameters=(ORGANIZATION, IDEMPOTENCY),
-        errors=(409, 422),
+        parameters=(ORGANIZATION, IDEMPOTENCY, IF_MATCH),
+        errors=(409, 412, 422),
     )
     def post(self, request: Request, quote_id: UUID) -> Response:
         """Freezes it and gives it the organization's next number of the year; 400 names every unknown price."""
-        quote = read.quote(self.scope, quote_id)
-        self.once_here(f"issues:{quote.pk}", lambda: quotes.issue_quote(scope=self.scope, quote=quote).uuid, {})
+        self.step("issues", quote_id, quotes.issue_quote)
         answered = whole(read.quote(self.scope, quote_id))
         answered.headers[QUOTA_HEADER] = quota_text(self.scope.organization, QuotesView.quota)
         return answered
 
 
-class QuoteAcceptView(TenantView):
+class QuoteAcceptView(QuoteStepView):
     """The buyer's yes."""
-
-    permissions = {"POST": CHANGE}
 
     @operation(
         CHANGE,
@@ -196,20 +214,17 @@ class QuoteAcceptView(TenantView):
         summary="Mark as accepted",
         tag=TAG,
         gives=WholeQuoteSerializer,
-        parameters=(ORGANIZATION, IDEMPOTENCY),
-        errors=(409, 422),
+        parameters=(ORGANIZATION, IDEMPOTENCY, IF_MATCH),
+        errors=(409, 412, 422),
     )
     def post(self, request: Request, quote_id: UUID) -> Response:
         """An issued quote up to its last day."""
-        quote = read.quote(self.scope, quote_id)
-        self.once_here(f"accepts:{quote.pk}", lambda: quotes.accept_quote(scope=self.scope, quote=quote).uuid, {})
+        self.step("accepts", quote_id, quotes.accept_quote)
         return whole(read.quote(self.scope, quote_id))
 
 
-class QuoteReviseView(TenantView):
+class QuoteReviseView(QuoteStepView):
     """A quote to take another's place."""
-
-    permissions = {"POST": CHANGE}
 
     @operation(
         CHANGE,
@@ -218,16 +233,12 @@ class QuoteReviseView(TenantView):
         tag=TAG,
         gives=WholeQuoteSerializer,
         code=201,
-        errors=(409,),
+        parameters=(ORGANIZATION, IF_MATCH),
+        errors=(409, 412),
     )
     def post(self, request: Request, quote_id: UUID) -> Response:
         """A draft with the same terms; when it is issued, the old quote is superseded."""
-        quote = read.quote(self.scope, quote_id)
-
-        def make() -> UUID:
-            return quotes.revise_quote(scope=self.scope, quote=quote).uuid
-
-        uuid = self.once_here(f"revisions:{quote.pk}", make, {})
+        uuid = self.step("revisions", quote_id, quotes.revise_quote)
         body = WholeQuoteSerializer(read.quote(self.scope, uuid)).data
         return created(body, reverse("api:quote", args=[uuid]))
 

@@ -35,7 +35,7 @@ def annex(plan: Plan, words: Wording) -> dict[str, Any]:
         "columns": [words.say(f"annex.{name}") for name in ("term", "value", "formula")],
         "groups": list(_groups(plan.working, words)),
         "assumptions_title": words.say("annex.assumptions"),
-        "assumptions": list(plan.assumptions),
+        "assumptions": [words.planned(text) for text in plan.assumptions],
     }
 
 
@@ -67,7 +67,7 @@ def _fact(fact: Fact, words: Wording) -> str:
         return _with_unit(fact.number, fact.unit, words)
     if fact.code == "country":
         return words.country(fact.text)
-    return words.name("purchase", fact.text) if fact.code == "purchase_option" else fact.text
+    return words.name("purchase", fact.text) if fact.code == "purchase_option" else words.planned(fact.text)
 
 
 def _with_unit(value: float, unit: str, words: Wording) -> str:

@@ -36,7 +36,7 @@ def confidence(plan: Plan, words: Wording) -> list[str]:
         if band.high is None
         else words.say("confidence.between", low=low, high=words.fixed(band.high, 2))
     )
-    said = [words.say(f"confidence.{band.kind}", basis=band.basis, reach=reach)]
+    said = [words.say(f"confidence.{band.kind}", basis=words.planned(band.basis), reach=reach)]
     facts = {fact.code: fact.number for fact in plan.facts}
     nodes, hours = facts.get("nodes"), facts.get("run_hours")
     if band.kind == "exact" or not 0 < band.low < 1:

@@ -33,6 +33,17 @@ def wording(language: str) -> Wording:
     return Wording(language)
 
 
+@lru_cache(maxsize=1)
+def _planned_sentences() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """What plans say in English, as patterns with the values named, by code."""
+    english = json.loads((WORDS_DIR / "en.json").read_text(encoding="utf-8"))
+    return tuple(
+        (code, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(words))))
+        for code, words in english.items()
+        if code.startswith("planned.")
+    )
+
+
 class Wording:
     """The words of one language by code, and how it writes numbers and dates."""
 
@@ -53,6 +64,17 @@ class Wording:
     def name(self, prefix: str, code: str) -> str:
         """The name of a code of some kind; one without words is made readable."""
         return self._words.get(f"{prefix}.{code}", code.replace("_", " "))
+
+    def planned(self, text: str) -> str:
+        """A plan's own sentence in this language, where it is one that is known here; else as it is.
+
+        >>> wording("id").planned("one GPU in the node"), wording("id").planned("as asked")
+        ('satu GPU di dalam node', 'as asked')
+        """
+        for code, pattern in _planned_sentences():
+            if found := pattern.fullmatch(text):
+                return self.say(code, **{name: self.planned(part) for name, part in found.groupdict().items()})
+        return text
 
     def statement(self, statement: Statement) -> str:
         """A sentence: its own text, or that of its code."""

@@ -225,18 +225,10 @@ def _expert_groups(arch: ModelArch, tp: int, question: InferenceQuestion) -> lis
     return [1, tp] if all(count % tp == 0 for count in experts) else [1]
 
 
-def _with_copies(arch: ModelArch, copies: int) -> ModelArch:
-    """The model with its redundant experts, as they are spread over ranks."""
-    if not copies:
-        return arch
-    ffn = tuple(replace(group, experts=group.experts + copies) if group.kind == "moe" else group for group in arch.ffn)
-    return replace(arch, ffn=ffn)
-
-
 def check_pinned(arch: ModelArch, question: InferenceQuestion) -> None:
     """Raise ``InvalidQuestion`` when a pinned layout can't work on any hardware, listing what can."""
     errors = check_layout(
-        _with_copies(arch, question.redundant_experts),
+        arch,
         tp=question.tensor_parallel or 1,
         pp=question.pipeline_parallel or 1,
         ep=question.expert_parallel or 1,

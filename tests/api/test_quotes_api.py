@@ -178,3 +178,20 @@ def test_others_find_nothing_and_viewers_change_nothing(tenant: Tenant) -> None:
         good(viewer("POST", f"/quotes/{quote.uuid}/{step}/"), 403, "ErrorEnvelope")
     good(viewer("POST", "/quotes/", {"terms": TERMS}), 403, "ErrorEnvelope")
     assert good(outsider("GET", "/quotes/"), 200, "QuotesPage")["results"] == []
+
+
+def test_a_step_is_taken_from_the_state_that_was_read(tenant: Tenant) -> None:
+    call = Caller(tenant, Role.BUYER)
+    draft = good(call("POST", "/quotes/", {"terms": TERMS}), 201, "WholeQuote")
+    path = f"/quotes/{draft['id']}"
+    old = call("GET", f"{path}/")["ETag"]
+    good(call("PATCH", f"{path}/", {"title": "Another"}), 200, "WholeQuote")
+    good(call("POST", f"{path}/issue/", **{"If-Match": old}), 412, "ErrorEnvelope")
+    assert Quote.objects.get().is_draft
+    headers = {"If-Match": call("GET", f"{path}/")["ETag"], "Idempotency-Key": str(uuid4())}
+    issued = good(call("POST", f"{path}/issue/", **headers), 200, "WholeQuote")
+    # Sent again with its key it is the same step, whatever the tag was.
+    assert good(call("POST", f"{path}/issue/", **headers), 200, "WholeQuote")["number"] == issued["number"]
+    for step in ("accept", "revise"):
+        good(call("POST", f"{path}/{step}/", **{"If-Match": old}), 412, "ErrorEnvelope")
+    good(call("POST", f"{path}/accept/", **{"If-Match": call("GET", f"{path}/")["ETag"]}), 200, "WholeQuote")

@@ -203,14 +203,6 @@ def test_attention_ranks_of_their_own_beside_wide_experts() -> None:
     assert fault(attention_ranks="data") == ("attention_ranks", "conflict")
 
 
-def test_copies_let_experts_spread_over_ranks_that_do_not_divide_them() -> None:
-    """256 experts and 32 copies over 144 ranks of 18 nodes, as one published service decodes."""
-    asked: dict[str, Any] = {"model": "deepseek-v3", "expert_parallel": 144, "requests_per_second": 50}
-    assert fault(**asked) == ("expert_parallel", "invalid_layout")
-    option = plan(**asked, redundant_experts=32).options[0]
-    assert (option.layout.tensor, option.layout.expert, option.cluster.nodes % 18) == (1, 144, 0)
-
-
 def test_experts_out_of_balance_are_slower_and_copies_take_memory() -> None:
     asked: dict[str, Any] = {"model": "qwen3-30b-a3b", "tensor_parallel": 8, "expert_parallel": 8}
     even, skewed = plan(**asked).options[0], plan(**asked, expert_imbalance=2).options[0]

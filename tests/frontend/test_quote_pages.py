@@ -205,3 +205,24 @@ def test_revise_accept_and_delete(tenant: Tenant) -> None:
     assert client.post(address("quote-act", tenant, first.uuid), {"action": "delete"}).status_code == 409
     client.post(address("quote-act", tenant, draft.uuid), {"action": "delete"})
     assert not Quote.objects.filter(pk=draft.pk).exists()
+
+
+def test_of_two_tabs_the_second_does_not_write_over_the_first_unseen(tenant: Tenant) -> None:
+    quote = create_quote(scope=tenant.scope(), terms=TERMS)
+    client = signed_in(tenant, Role.BUYER)
+    page_of_both = client.get(address("quote", tenant, quote.uuid)).content.decode()
+    seen = re.search(r'name="seen" value="([^"]+)"', page_of_both)[1]  # type: ignore[index]
+
+    def save(title: str, seen: str) -> Any:
+        return client.post(address("quote", tenant, quote.uuid), {"seen": seen, "title": title, "action": "save"})
+
+    assert save("First", seen).status_code == 302
+    refused = save("Second", seen)
+    assert refused.status_code == 409
+    shown = refused.content.decode()
+    assert "Somebody has changed this draft meanwhile" in shown
+    assert 'value="Second"' in shown
+    quote.refresh_from_db()
+    assert quote.title == "First"
+    now = re.search(r'name="seen" value="([^"]+)"', shown)[1]  # type: ignore[index]
+    assert save("Second", now).status_code == 302

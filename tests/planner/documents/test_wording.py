@@ -1,6 +1,7 @@
 """Words and glyphs: both languages say everything, and the fonts have what is printed."""
 
 import json
+import re
 import string
 from datetime import date
 from decimal import Decimal
@@ -14,6 +15,8 @@ from planner.documents.snapshot import Statement, snapshot_from_json, snapshot_t
 from planner.documents.wording import LANGUAGES, WORDS_DIR, wording
 from planner.engine.quote_math import CATEGORIES, Currency
 from tests.planner.documents.quotes import quote
+
+ENGINE = Path(__file__).resolve().parents[3] / "planner" / "engine"
 
 
 def words_of(language: str) -> dict[str, str]:
@@ -83,3 +86,30 @@ def test_a_snapshot_reads_back_from_its_json():
 def test_another_documents_json_is_refused(change):
     with pytest.raises(ValueError, match=r"schema|not a quote"):
         snapshot_from_json(snapshot_to_json(quote()) | change)
+
+
+@pytest.mark.parametrize(
+    ("english", "indonesian"),
+    [
+        ("one GPU in the node", "satu GPU di dalam node"),
+        (
+            "NVLink in the node; network not stated between nodes",
+            "NVLink di dalam node; jaringan tidak disebutkan antarnode",
+        ),
+        ("300 measured cases: Hopper 9.0, vllm, dense", "300 kasus terukur: Hopper 9.0, vllm, dense"),
+        ("no measured case", "tidak ada kasus terukur"),
+        ("Whatever else it says.", "Whatever else it says."),
+    ],
+)
+def test_a_plans_own_sentences_are_said_in_the_documents_language(english: str, indonesian: str) -> None:
+    assert wording("id").planned(english) == indonesian
+    assert wording("en").planned(english) == english
+
+
+def test_those_sentences_are_the_plans_own() -> None:
+    """Written here as the engine writes them: a change there that is not made here would show as English."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in ENGINE.glob("*.py"))
+    english = json.loads((WORDS_DIR / "en.json").read_text(encoding="utf-8"))
+    said = [words for code, words in english.items() if code.startswith("planned.")]
+    written = re.sub(r"\{(\w+)[^{}]*\}", r"{\1}", sources)
+    assert [words for words in said if words not in written] == []
