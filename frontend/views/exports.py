@@ -26,6 +26,7 @@ TRUST = ("limit", "confidence", "confidence_low", "confidence_high", "on_pareto_
 COMMON = (*PLACE, *SIZE, *LAYOUT, *PRICE, *ORIGIN, *TRUST)
 RECIPE = ("sharding", "recompute", "micro_batch", "grad_accumulation", "usd_total", "usd_per_million_tokens")
 PACE = ("days", "step_s", "mfu", "tokens_per_s", "tokens_per_s_per_gpu", "gpu_hours")
+RUN = ("global_batch_tokens", "goodput", "interruptions_per_day", "checkpoint_interval_s", "spare_nodes", "usd_storage")
 
 
 @require_safe
@@ -53,7 +54,7 @@ def _rows(plan: InferencePlan | TrainingPlan) -> Iterator[list[Any]]:
         for rank, served in enumerate(plan.options, start=1):
             yield [*_common(rank, served), *_serving(served)]
     else:
-        yield [*COMMON, *RECIPE, *PACE]
+        yield [*COMMON, *RECIPE, *PACE, *RUN]
         for rank, trained in enumerate(plan.options, start=1):
             yield [*_common(rank, trained), *_training(trained)]
 
@@ -99,4 +100,6 @@ def _training(option: TrainingOption) -> list[Any]:
         *(option.sharding, option.recompute, option.micro_batch, option.grad_accumulation),
         *(option.usd_total, option.usd_per_million_tokens, speed.days, speed.step_s, speed.mfu),
         *(speed.tokens_per_s, speed.tokens_per_s_per_gpu, speed.gpu_hours),
+        *(option.global_batch_tokens, speed.goodput, speed.interruptions_per_day, speed.checkpoint_interval_s),
+        *(option.spare_nodes, option.usd_storage),
     ]

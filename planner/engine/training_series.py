@@ -107,10 +107,12 @@ def training_series(
     option: TrainingOption,
     teacher: ModelArch | None = None,
 ) -> TrainingSeries:
-    """Series of an option of the plan that ``question`` has on the same catalog."""
+    """Series of an option of the plan that ``question`` has on the same catalog; none where its offer is gone."""
     run = describe_run(question, arch, profiles, today, teacher)
     table = offer_table(snapshot)
     offer = _offer_row(table, option)
+    if offer is None:
+        return TrainingSeries(option=option.id, ranks=(), scaling=(), micro_batches=())
     shape = table.shapes[table.shape[offer]]
     whole = replace(question, gpus=None, nodes=None)
     clusters = training_clusters([shape], [0], [1], whole, arch, run.framework, profiles, today)
@@ -124,10 +126,10 @@ def training_series(
     )
 
 
-def _offer_row(table: OfferTable, option: TrainingOption) -> int:
+def _offer_row(table: OfferTable, option: TrainingOption) -> int | None:
     """The row of the option's offer: option ids begin with the offer's."""
     of_kind = np.flatnonzero(table.provider == option.cluster.provider)
-    return next(row for row in of_kind.tolist() if option.id.startswith(table.offers[row].id + ":n"))
+    return next((row for row in of_kind.tolist() if option.id.startswith(table.offers[row].id + ":n")), None)
 
 
 def _candidates(option: TrainingOption, hardware: NodeHardware, run: Run) -> TrainingCandidates:

@@ -17,7 +17,7 @@ QUESTION = "/training/?model=Llama+3.1+70B&tokens=1e12&finish_days=90&accelerato
 
 
 def drawn(page: Page) -> set[str]:
-    page.wait_for_function("[...document.querySelectorAll('[data-figure]')].every((plot) => plot.dataset.drawn)")
+    expect(page.locator("[data-figure]:not([data-drawn])")).to_have_count(0)
     return {
         plot.removeprefix("plot-") for plot in page.locator("[data-drawn]").evaluate_all("all => all.map(p => p.id)")
     }

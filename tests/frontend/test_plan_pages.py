@@ -165,6 +165,29 @@ def test_the_csv_runs_no_formula(client: Client, monkeypatch: pytest.MonkeyPatch
     assert row["limit"] == "'=1+1"
 
 
+def test_the_csv_of_a_run_has_its_batch_goodput_and_storage(client: Client) -> None:
+    text = client.get("/plans/training.csv?model=Llama+3.1+8B&tokens=1e11").content.decode()
+    row = next(csv.DictReader(io.StringIO(text)))
+    assert (row["global_batch_tokens"], row["goodput"], row["usd_storage"]) == ("4194304", "1.0", "0")
+
+
+def test_a_training_page_whose_offer_is_gone_draws_what_it_can(client: Client) -> None:
+    status, text = page(client, "/training/?model=Llama+3.1+8B&tokens=1e11")
+    assert status == 200
+    assert 'id="figure-tradeoff"' in text
+    assert 'id="costs-title"' in text
+    assert 'id="figure-scaling"' not in text
+
+
+def test_kinds_of_node_come_when_their_list_is_opened(client: Client) -> None:
+    _status, form = page(client, "/training/?model=Llama+3.1+8B&tokens=1e11&instance_types=aws/p5.48xlarge")
+    assert re.findall(r'name="instance_types" value="([^"]*)"', form) == ["aws/p5.48xlarge"]
+    status, listed = page(client, "/nodes/?instance_types=aws/p5.48xlarge")
+    assert status == 200
+    assert re.findall(r'value="([^"]*)" checked', listed) == ["aws/p5.48xlarge"]
+    assert listed.count("<label>") > 100
+
+
 def test_a_csv_of_a_bad_question_says_why(client: Client) -> None:
     response = client.get("/plans/inference.csv?model=X&users=0")
     assert response.status_code == 400
