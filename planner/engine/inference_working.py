@@ -211,7 +211,8 @@ def _split_terms(sized: Sized, row: int, demand: Demand) -> Iterator[Term]:
         return
     active = int(sized.sizing.replicas[row])
     rate = float(sized.sizing.estimate.requests_s[row]) * active
-    prompt_ms = float(pools.prompt_s[row]) * 1e3
+    # Of the replica: ranks that prefill side by side share its time.
+    prompt_ms = float(pools.utilization[row]) * replicas / rate * 1e3
     by_capacity = int(pools.capacity_replicas[row]) == replicas
     yield Term(
         group="split",

@@ -122,7 +122,10 @@ def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
 
 
 def prompt_s(evaluated: Evaluated, load: ServingLoad) -> tuple[FloatArray, FloatArray]:
-    """Seconds a prefill replica spends on a prompt: alone, and where prompts fill its token budget together."""
+    """Seconds an attention rank spends on a prompt: one on each rank, and where prompts fill the token budget.
+
+    Ranks that share attention's work by requests prefill their own prompts side by side.
+    """
     c, prompt = evaluated.coefficients, load.prompt_tokens
     budget = np.maximum(evaluated.limits.max_num_batched_tokens, LEAST_CHUNK_TOKENS)
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
@@ -132,7 +135,8 @@ def prompt_s(evaluated: Evaluated, load: ServingLoad) -> tuple[FloatArray, Float
         seconds = c.iteration_s(0.0, 0.0, chunk, chunk * attended)
         return np.asarray(prompt / chunk * seconds, dtype=np.float64) + np.zeros(len(evaluated.candidates))
 
-    return each(1.0), each(np.maximum(budget / prompt, 1.0))
+    ranks = np.asarray(c.step.attention_ranks, dtype=np.float64)
+    return ranks * each(ranks), ranks * each(np.maximum(budget / prompt, ranks))
 
 
 def _pairs(evaluated: Evaluated, question: InferenceQuestion, demand: Demand) -> tuple[IntArray, IntArray]:
@@ -144,7 +148,8 @@ def _pairs(evaluated: Evaluated, question: InferenceQuestion, demand: Demand) ->
         parts.append(candidates.token_budget)
     _, group = np.unique(np.array(parts), axis=1, return_inverse=True)
     late = np.zeros(len(candidates)) if question.ttft_ms is None else alone * 1e3 > question.ttft_ms
-    order = np.lexsort((batched * evaluated.gpus_per_replica, late, group))
+    ranks = np.asarray(evaluated.coefficients.step.attention_ranks, dtype=np.float64)
+    order = np.lexsort((batched / ranks * evaluated.gpus_per_replica, late, group))
     _, first = np.unique(group[order], return_index=True)
     best = order[first][group]
     own = np.arange(len(candidates))
@@ -178,6 +183,8 @@ class _Pairs:
         self.places = np.asarray(self.decode.limits.sequences, dtype=np.float64) + np.zeros(len(decode))
         self.steps = load.decode_tokens / self.decode.coefficients.tokens_per_step
         self.room = 1.0 - question.headroom
+        ranks = np.asarray(self.prefill.coefficients.step.attention_ranks, dtype=np.float64)
+        self.ranks = ranks + np.zeros(len(decode))
         self.own = self.alone + self.transfer + np.asarray(self.prefill.coefficients.request_s)
 
     def size(self) -> SplitSizing:
@@ -194,12 +201,12 @@ class _Pairs:
         decode = self.search(by_capacity, slow_tpot | slow_ttft, lambda n: self.late_tpot(self.residents(n)))
         running = self.residents(decode)
         rate = self.rate(running)
-        prefill_by_capacity = _whole(rate * self.batched / self.room)
+        prefill_by_capacity = _whole(rate * self.batched / (self.ranks * self.room))
         prefill = self.search(prefill_by_capacity, slow_tpot | slow_ttft, lambda n: self.late_ttft(rate, n))
         fault = np.where((decode > MAX_REPLICAS) | (prefill > MAX_REPLICAS), TOO_MANY_REPLICAS, 0)
         fault = np.where(slow_tpot, TOO_SLOW_TPOT, fault)
         fault = np.where(slow_ttft, TOO_SLOW_TTFT, fault)
-        served = np.minimum(prefill / self.batched, decode * capacity)
+        served = np.minimum(prefill * self.ranks / self.batched, decode * capacity)
         estimate, busy_s = self.estimate(rate, running, decode, prefill, served / decode)
         sizing = Sizing(
             replicas=decode,
@@ -220,7 +227,7 @@ class _Pairs:
             prompt_s=busy_s,
             transfer_bytes=self.bytes,
             transfer_s=self.transfer,
-            utilization=rate * busy_s / prefill,
+            utilization=rate * busy_s / (prefill * self.ranks),
         )
         return SplitSizing(rows=self.rows, sizing=sizing, prefill=pools, cycle=self.cycle(running, busy_s))
 
@@ -271,24 +278,25 @@ class _Pairs:
 
     def prefill_s(self, rate: FloatArray, replicas: IntArray) -> FloatArray:
         """The longer the queue, the more prompts share a step."""
-        busy = np.minimum(rate * self.batched / replicas, 1.0)
+        busy = np.minimum(rate * self.batched / (replicas * self.ranks), 1.0)
         return np.asarray(self.alone + (self.batched - self.alone) * busy, dtype=np.float64)
 
     def ttft_statistics(self, rate: FloatArray, replicas: IntArray) -> dict[str, FloatArray]:
-        prefill = self.prefill_s(rate, replicas)
-        load = rate * prefill / replicas
+        prefill, servers = self.prefill_s(rate, replicas), replicas * self.ranks
+        load = rate * prefill / servers
         others = 1.0 if not self.demand.clients else 1.0 - 1.0 / self.demand.clients
         variation = self.question.arrival_cv**2 if not self.demand.clients else 1.0
-        wait = others * many_server_wait(np.minimum(load, 0.999), prefill, replicas, variation, 0.0)
-        met = np.minimum(load, 1.0) ** (np.sqrt(2.0 * (replicas + 1.0)) - 1.0)
+        wait = others * many_server_wait(np.minimum(load, 0.999), prefill, servers, variation, 0.0)
+        met = np.minimum(load, 1.0) ** (np.sqrt(2.0 * (servers + 1.0)) - 1.0)
         own = prefill + self.transfer + np.asarray(self.prefill.coefficients.request_s)
         found = {"mean": wait}
         found |= {name: exponential_quantile(wait, met, quantile) for name, quantile in PERCENTILES.items()}
         return {name: np.where(load < 1.0, own + value, np.inf) for name, value in found.items()}
 
     def late_ttft(self, rate: FloatArray, replicas: IntArray) -> BoolArray:
-        at = self.question.slo_percentile
-        return self.exceeds(self.ttft_statistics(rate, replicas)[at], self.question.ttft_ms)
+        found = self.ttft_statistics(rate, replicas)
+        never = ~np.isfinite(found["mean"])
+        return self.exceeds(found[self.question.slo_percentile], self.question.ttft_ms) | never
 
     def exceeds(self, seconds: FloatArray, limit_ms: float | None) -> BoolArray:
         if limit_ms is None:

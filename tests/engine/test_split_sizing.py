@@ -151,6 +151,23 @@ def test_a_closed_loop_holds_its_clients() -> None:
     assert option.speed.output_tok_s / 250 * whole == pytest.approx(400, rel=0.1)
 
 
+def test_attention_ranks_prefill_side_by_side() -> None:
+    """Eight ranks beside eight-way experts take eight prompts in about the time of one: their pool is no larger."""
+    asked: dict[str, Any] = {"model": "qwen3-30b-a3b", "pools": "split", "requests_per_second": 40, "headroom": 0.2}
+    apart = plan(**asked, attention_ranks="data", expert_parallel=8).options[0]
+    tensor = plan(**asked, tensor_parallel=8, expert_parallel=8).options[0]
+    assert pool(apart).gpus <= pool(tensor).gpus
+    assert pool(apart).utilization <= 0.8
+
+
+def test_without_headroom_the_prefill_pool_still_settles() -> None:
+    """Prompts that don't fill a step take more than those that do: the pool must hold them all the same."""
+    for tokens in (100, 700, 5000):
+        option = cheapest(headroom=0, requests_per_second=77, input_tokens=tokens, tensor_parallel=1)
+        assert pool(option).utilization < 1
+        assert np.isfinite(option.speed.ttft_ms["p99"])
+
+
 def test_more_load_never_costs_less() -> None:
     bills = [cheapest(requests_per_second=rate).price.usd_per_month for rate in np.geomspace(1, 300, 8).tolist()]
     assert bills == sorted(bills)
