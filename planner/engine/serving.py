@@ -80,8 +80,7 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
         return _drained_batches(c, load, limits)
     places = limits.sequences
     full = cycle(c, load, limits, places)
-    stretch = c.drain if load.kind == "offline" else 1.0
-    capacity = places / (full.cycle_s * stretch)
+    capacity = places / full.cycle_s
     if load.kind == "open":
         return _open_loop(c, load, limits, capacity, full)
     if load.kind == "static":
@@ -90,6 +89,7 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
     residents = np.minimum(wanted, places)
     waves = _waves(load)
     one = cycle(c, load, limits, residents, waves)
+    stretch = c.drain if load.kind == "offline" else 1.0
     rate = residents / (one.cycle_s * stretch)
     waiting = np.maximum(wanted - residents, 0.0) / rate
     ttft = _closed_ttft(c, one, residents, waiting, 1.0 / waves)

@@ -20,7 +20,7 @@ from planner.engine.roofline import half_precision_flops, peak_flops_table
 from planner.engine.serving_calibration import ServingProfiles, resolve_constants
 from planner.engine.serving_candidates import MODES, ServingCandidates, candidate_keys
 from planner.engine.serving_work import KV_ELEMENT_BYTES, TokenWork, kv_reads, token_work
-from planner.engine.step_time import NO_GRAPHS, TERMS, StepCoefficients, step_terms, step_time
+from planner.engine.step_time import NO_GRAPHS, TERMS, StepCoefficients, decode_time, step_terms, step_time
 
 FloatArray = NDArray[np.float64]
 
@@ -57,6 +57,8 @@ class ServingCoefficients:
 
     def iteration_s(self, decoding: Any, context_tokens: Any, prefill_tokens: Any = 0.0, pairs: Any = 0.0) -> Any:
         """Seconds of one iteration (``step_time``), with whatever comes on top of the plain step."""
+        if isinstance(prefill_tokens, float) and prefill_tokens == 0.0:
+            return decode_time(self.step, decoding, context_tokens)
         return step_time(self.step, decoding, context_tokens, prefill_tokens, pairs)
 
     def iteration_terms(self, decoding: Any, context_tokens: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from catalog.profiles import serving_profiles
 from planner.engine.serving_candidates import MODES, candidate_keys, power_class
 from planner.engine.serving_coefficients import build_coefficients
-from planner.engine.step_time import NO_GRAPHS, TERMS, StepCoefficients, step_terms, step_time
+from planner.engine.step_time import NO_GRAPHS, TERMS, StepCoefficients, decode_time, step_terms, step_time
 from tests.engine.serving_cases import LLAMA_8B, QWEN_30B_A3B, accelerator, candidates
 
 COEFFICIENTS = StepCoefficients(*[0.0] * len(StepCoefficients._fields))._replace(
@@ -44,6 +44,17 @@ def test_without_graphs_decoding_waits_for_its_launches_too():
     assert step_time(COEFFICIENTS._replace(graph_tokens=NO_GRAPHS), 8.0, 0.0, 0.0, 0.0) == pytest.approx(
         0.021, rel=0.01
     )
+
+
+@pytest.mark.parametrize("arch", [LLAMA_8B, QWEN_30B_A3B])
+@pytest.mark.parametrize("mode", MODES)
+def test_decoding_alone_is_the_step_without_prompts(arch, mode):
+    several = replace(candidates((1, 2, 4)), mode=np.full(3, MODES.index(mode)), pp=np.array([1.0, 2.0, 1.0]))
+    c = build_coefficients(arch, several, serving_profiles()).step
+    for sequences in (0.0, 1.0, 300.0):
+        decoding = np.full(3, sequences)
+        expected = step_time(c, decoding, decoding * 900.0, 0.0, 0.0)
+        assert decode_time(c, decoding, decoding * 900.0) == pytest.approx(expected, rel=1e-12)
 
 
 def test_work_longer_than_the_launches_hides_them():

@@ -240,13 +240,15 @@ def _scheduler(
     """Batch limit and token budget: as stated, else the engine's defaults at that date."""
     settings = serving_profiles().engines.get(engine)
     if settings is not None and settings.dated_batch_limits:
+        date = row.get("date") or None
+        memory_gib = accelerator.memory_bytes / GIB
         seqs, tokens = scheduler_defaults(
-            engine,
-            date=row.get("date") or None,
-            gpu=row["gpu"],
-            memory_gib=accelerator.memory_bytes / GIB,
-            max_model_len=context,
+            engine, date=date, gpu=row["gpu"], memory_gib=memory_gib, max_model_len=context
         )
+        small_seqs, small_tokens = scheduler_defaults(engine, date=date, memory_gib=0.0, max_model_len=context)
+        if stated.get("max_num_seqs") == small_seqs != seqs:
+            # Defaults come in pairs: an engine used as a library has both of the small ones on any GPU.
+            tokens = small_tokens
     elif settings is not None:
         seqs, tokens = settings.max_num_seqs, settings.max_num_batched_tokens
     else:
@@ -265,7 +267,7 @@ def stated_conditions(row: Case) -> dict[str, float]:
     if "conditions" in row:
         pairs = (text.partition("=") for text in row["conditions"].split())
         return {name: float(value or 1) for name, _, value in pairs}
-    text = f"{row.get('engine_version', '')}; {row.get('notes', '')}"
+    text = "; ".join(row.get(column, "") for column in ("engine_version", "notes", "source"))
     found = {name: re.search(pattern, text) for name, pattern in CONDITION_PATTERNS.items()}
     return {
         name: float(next((group for group in match.groups() if group), 1)) for name, match in found.items() if match

@@ -64,6 +64,20 @@ def test_attention_data_parallelism_is_expert_parallelism_above_tensor_paralleli
     assert (replicas.tp, replicas.ep, replicas.replicas, replicas.concurrency) == (2, 1, 4, 16)
 
 
+def test_a_small_default_brings_its_token_budget_along():
+    assert read().max_num_batched_tokens == 8192
+    library = read(source="own measurement, max_num_seqs 256")
+    assert (library.max_num_seqs, library.max_num_batched_tokens) == (256, 2048)
+    assert read(notes="max_num_seqs 64").max_num_batched_tokens == 8192
+    assert read(notes="max_num_seqs 256; max_num_batched_tokens 4096").max_num_batched_tokens == 4096
+
+
+def test_a_batch_limit_is_each_attention_ranks():
+    asked = {"model": "deepseek-r1", "gpu": "B200", "weight_precision": "fp4", "gpus": "8", "tp": "8", "ep": "8"}
+    case = read(**asked, mode="offline", concurrency="max", notes="max batch per engine 512")
+    assert case.max_num_seqs == 8 * 512
+
+
 def test_blank_inputs_are_assumed_and_said():
     case = read(tp="", kv_precision="", weight_precision="fp8", gpus="8")
     assert case.tp == 1
