@@ -171,6 +171,7 @@ def serving_profiles() -> ServingProfiles:
         bands={name: _bands(name, rows) for name, rows in parsed["bands"].items()},
         fitted_on=parsed["fitted_on"],
         as_of=parsed["as_of"],
+        measured_expert_ranks=regimes["expert_groups"]["measured_ranks"],
         lora=LoraCosts(
             kernels_per_layer=regimes["lora"]["kernels_per_layer"], kernel_s=regimes["lora"]["kernel_us"] * 1e-6
         ),

@@ -90,9 +90,15 @@ def plan_inference(
             *reject_budget(ranking.usd_per_hour, ranking.within_budget, question),
         ]
         keys = candidate_keys(arch, serving_candidates(shapes, sized.evaluated.candidates, question, profiles))
+        asked = beyond_measured(question, arch)
+        split, wide = sized.prefill.replicas > 0, sized.evaluated.candidates.expert > profiles.measured_expert_ranks
         beyond = [
-            (*beyond_measured(question, arch), *((say("split pools"),) if replicas else ()))
-            for replicas in sized.prefill.replicas.tolist()
+            (
+                *asked,
+                *((say("split pools"),) if is_split else ()),
+                *((say("wide expert groups"),) if is_wide else ()),
+            )
+            for is_split, is_wide in zip(split.tolist(), wide.tolist(), strict=True)
         ]
         log = EngineLog(arch=cache_arch(arch, question_draft(question, arch, draft)), profile=memory_profile)
         options = build_options(

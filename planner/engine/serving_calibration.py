@@ -97,6 +97,8 @@ class ServingProfiles:
     fitted_on: str = ""
     as_of: str = ""
     lora: LoraCosts = field(default_factory=LoraCosts)
+    measured_expert_ranks: int = 8
+    """Ranks of the widest expert groups that more than single cases were measured with."""
     calibrated_as: Mapping[str, str] = field(default_factory=dict)
     """Engines that have no cases of their own, and the one whose constants they take."""
     support: Mapping[str, EngineSupport] = field(default_factory=dict)
