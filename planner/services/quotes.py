@@ -32,7 +32,7 @@ from planner.services.quote_pricing import PricedDraft, known_currency, price_dr
 from planner.services.quote_terms import QuoteTerms
 from planner.services.tenancy import Conflict, tenant_write
 from planner.services.tiers import require_room
-from planner.services.typed_json import read_json
+from planner.services.typed_json import read_json, without_turns
 from planner.services.webhooks import tell
 
 FORMATS = {
@@ -158,7 +158,7 @@ def priced(quote: Quote, now: datetime | None = None) -> PricedDraft:
         return PricedDraft(snapshot=snapshot_from_json(quote.snapshot), problems=())
     return price_draft(
         organization=quote.organization,
-        terms=read_json(QuoteTerms, quote.terms),
+        terms=read_json(QuoteTerms, without_turns(quote.terms)),
         version=quote.scenario_version,
         now=now or quote.updated_at,
         supersedes=quote.replaces.number if quote.replaces else "",

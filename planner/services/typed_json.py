@@ -71,6 +71,22 @@ def type_hints(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
 
 
+def without_turns(stored: Any) -> Any:
+    """A stored JSON value without the characters that turn text: of rows written before they were refused.
+
+    >>> without_turns({"name": "\\u202eAcme", "items": ["\\u2066x", 1]})
+    {'name': 'Acme', 'items': ['x', 1]}
+    """
+    match stored:
+        case str():
+            return "".join(character for character in stored if character not in TURNS)
+        case list():
+            return [without_turns(item) for item in stored]
+        case dict():
+            return {name: without_turns(item) for name, item in stored.items()}
+    return stored
+
+
 def _object(cls: Any, raw: object, path: str, faults: list[FieldError]) -> Any:
     if not isinstance(raw, Mapping):
         return _fault(faults, path, raw, "Not a JSON object.", "a JSON object")

@@ -9,7 +9,7 @@ import pytest
 from planner.engine.errors import InvalidQuestion
 from planner.engine.field_spec import TURNS, read_fields
 from planner.services.price_book_inputs import PriceBookInput
-from planner.services.quotes import create_quote
+from planner.services.quotes import change_quote, create_quote, priced
 from planner.services.scenarios import comment_on, save_scenario
 from tests.planner.organizations import tenant_factory
 from tests.planner.test_quotes import BUYER, TERMS
@@ -39,6 +39,19 @@ def test_names_in_scripts_from_the_right_are_kept() -> None:
     quote = create_quote(scope=tenant_factory().scope(), terms=TERMS | {"title": HEBREW, "buyer": {"name": ARABIC}})
     assert (quote.title, quote.terms["buyer"]["name"]) == (HEBREW, ARABIC)
     assert read_fields(PriceBookInput, {"name": ARABIC})[0]["name"] == ARABIC
+
+
+@pytest.mark.django_db
+def test_a_draft_from_before_is_shown_without_them_and_asks_for_another_name() -> None:
+    scope = tenant_factory().scope()
+    quote = create_quote(scope=scope, terms=TERMS)
+    quote.terms = {**quote.terms, "buyer": {**quote.terms["buyer"], "name": "\u202ePT Pembeli"}}
+    quote.save()
+    assert priced(quote).snapshot.buyer.name == "PT Pembeli"
+    with pytest.raises(InvalidQuestion) as caught:
+        change_quote(scope=scope, quote=quote, changes={"months": 3})
+    assert [error.field for error in caught.value.errors] == ["buyer.name"]
+    assert change_quote(scope=scope, quote=quote, changes={"buyer": {"name": "PT Pembeli"}}).title == quote.title
 
 
 @pytest.mark.django_db
