@@ -95,7 +95,8 @@ def _gathered(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
 
     def met(sequences: FloatArray) -> FloatArray:
         whole, _, _ = batch_s(c, load, limits, sequences)
-        return np.clip(np.maximum(rate * whole, 1.0 + rate * load.batch_delay_s), 1.0, limits.sequences)
+        gathered = np.maximum(rate * whole, 1.0 + rate * load.batch_delay_s)
+        return np.asarray(np.clip(gathered, 1.0, limits.sequences), dtype=np.float64)
 
     sequences = np.ones_like(rate)
     for _ in range(ROUNDS):

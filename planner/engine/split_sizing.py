@@ -245,7 +245,8 @@ class _Pairs:
         rate = self.demand.peak_requests_s / replicas
 
         def held(running: FloatArray) -> FloatArray:
-            return np.clip(rate * self.steps * self.iteration(running), 1.0, self.places)
+            wanted = rate * self.steps * self.iteration(running)
+            return np.asarray(np.clip(wanted, 1.0, self.places), dtype=np.float64)
 
         running = np.ones(len(self.rows))
         for _ in range(ROUNDS):
