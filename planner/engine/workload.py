@@ -7,7 +7,6 @@ Lists may be given as lists or as comma-separated strings; empty strings mean "n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -15,9 +14,9 @@ from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import FieldSpec, ask, choice, choices, day, integer, number, read_fields, text
+from planner.engine.question_checks import check_regimes, check_traffic
 from planner.engine.sentences import FieldName, say
 
-VERSION = re.compile(r"v?\d{1,6}(\.\d{1,6}){0,5}([a-z.+-][0-9a-z.+-]*)?$", re.ASCII | re.IGNORECASE)
 PURCHASE_OPTIONS = (
     "on_demand",
     "spot",
@@ -464,7 +463,7 @@ def _cross_check(question_type: type, values: Mapping[str, Any]) -> list[FieldEr
             )
         )
     if question_type is InferenceQuestion:
-        errors += [*_check_traffic(values), *_check_regimes(values)]
+        errors += [*check_traffic(values), *check_regimes(values)]
     if question_type is TrainingQuestion and values["nodes"] is not None and values["gpus"] is not None:
         errors.append(
             FieldError(
@@ -475,75 +474,3 @@ def _cross_check(question_type: type, values: Mapping[str, Any]) -> list[FieldEr
             )
         )
     return errors
-
-
-def _check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
-    pairs = (("users", "requests_per_user_per_day"), ("offline_requests", "offline_hours"))
-    given = [[values[name] is not None for name in pair] for pair in pairs]
-    ways = [values["requests_per_second"] is not None, values["concurrency"] is not None, *map(any, given)]
-    if sum(ways) != 1:
-        return [
-            FieldError(
-                field="requests_per_second",
-                value=values["requests_per_second"],
-                message="State the traffic in exactly one way." if sum(ways) else "State the traffic.",
-                allowed=say(
-                    "{rate}, or {users} and {each}, or {clients}, or {requests} and {hours}",
-                    rate=FieldName("requests_per_second"),
-                    users=FieldName("users"),
-                    each=FieldName("requests_per_user_per_day"),
-                    clients=FieldName("concurrency"),
-                    requests=FieldName("offline_requests"),
-                    hours=FieldName("offline_hours"),
-                ),
-                code="required",
-            )
-        ]
-    return [
-        FieldError(
-            field=pair[halves.index(False)],
-            value=None,
-            message="Needed with the other half.",
-            allowed=say("{one} and {other} together", one=FieldName(pair[0]), other=FieldName(pair[1])),
-            code="required",
-        )
-        for pair, halves in zip(pairs, given, strict=True)
-        if any(halves) and not all(halves)
-    ]
-
-
-def _check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
-    """Settings that are fine by themselves and don't go together."""
-    batched = values["batching"] != "continuous"
-    offline = values["offline_requests"] is not None
-    split = values["pools"] != "together"
-    version = values["engine_version"]
-    faults = (
-        (bool(version) and not VERSION.match(version), "engine_version", say("Not a version."), "0.20.1"),
-        (
-            offline and values["ttft_ms"] is not None,
-            "ttft_ms",
-            say("Queued at once, requests wait for hours."),
-            say("empty"),
-        ),
-        (offline and batched, "batching", say("Offline requests are batched continuously."), "continuous"),
-        (split and batched, "pools", say("Split pools are batched continuously."), "together"),
-        (split and offline, "pools", say("Split pools answer clients."), "together"),
-        (
-            batched and values["speculation"] != "none",
-            "speculation",
-            say("Drained batches are planned without drafts."),
-            say("none, or batching continuous"),
-        ),
-        (
-            values["speculation"] == "draft_model" and not values["draft_model"],
-            "draft_model",
-            say("Name the draft model."),
-            say("a catalog name or a Hugging Face id"),
-        ),
-    )
-    return [
-        FieldError(field=field, value=values[field], message=message, allowed=allowed, code="conflict")
-        for is_fault, field, message, allowed in faults
-        if is_fault
-    ]

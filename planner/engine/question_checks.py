@@ -1,0 +1,85 @@
+"""What an inference question's fields must be together: traffic stated one way, regimes that go with each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from planner.engine.errors import FieldError
+from planner.engine.sentences import FieldName, say
+
+VERSION = re.compile(r"v?\d{1,6}(\.\d{1,6}){0,5}([a-z.+-][0-9a-z.+-]*)?$", re.ASCII | re.IGNORECASE)
+
+
+def check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
+    """What is wrong with how the traffic is stated: exactly one way, and both halves of it."""
+    pairs = (("users", "requests_per_user_per_day"), ("offline_requests", "offline_hours"))
+    given = [[values[name] is not None for name in pair] for pair in pairs]
+    ways = [values["requests_per_second"] is not None, values["concurrency"] is not None, *map(any, given)]
+    if sum(ways) != 1:
+        return [
+            FieldError(
+                field="requests_per_second",
+                value=values["requests_per_second"],
+                message="State the traffic in exactly one way." if sum(ways) else "State the traffic.",
+                allowed=say(
+                    "{rate}, or {users} and {each}, or {clients}, or {requests} and {hours}",
+                    rate=FieldName("requests_per_second"),
+                    users=FieldName("users"),
+                    each=FieldName("requests_per_user_per_day"),
+                    clients=FieldName("concurrency"),
+                    requests=FieldName("offline_requests"),
+                    hours=FieldName("offline_hours"),
+                ),
+                code="required",
+            )
+        ]
+    return [
+        FieldError(
+            field=pair[halves.index(False)],
+            value=None,
+            message="Needed with the other half.",
+            allowed=say("{one} and {other} together", one=FieldName(pair[0]), other=FieldName(pair[1])),
+            code="required",
+        )
+        for pair, halves in zip(pairs, given, strict=True)
+        if any(halves) and not all(halves)
+    ]
+
+
+def check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
+    """Settings that are fine by themselves and don't go together."""
+    batched = values["batching"] != "continuous"
+    offline = values["offline_requests"] is not None
+    split = values["pools"] != "together"
+    version = values["engine_version"]
+    faults = (
+        (bool(version) and not VERSION.match(version), "engine_version", say("Not a version."), "0.20.1"),
+        (
+            offline and values["ttft_ms"] is not None,
+            "ttft_ms",
+            say("Queued at once, requests wait for hours."),
+            say("empty"),
+        ),
+        (offline and batched, "batching", say("Offline requests are batched continuously."), "continuous"),
+        (split and batched, "pools", say("Split pools are batched continuously."), "together"),
+        (split and offline, "pools", say("Split pools answer clients."), "together"),
+        (
+            batched and values["speculation"] != "none",
+            "speculation",
+            say("Drained batches are planned without drafts."),
+            say("none, or batching continuous"),
+        ),
+        (
+            values["speculation"] == "draft_model" and not values["draft_model"],
+            "draft_model",
+            say("Name the draft model."),
+            say("a catalog name or a Hugging Face id"),
+        ),
+    )
+    return [
+        FieldError(field=field, value=values[field], message=message, allowed=allowed, code="conflict")
+        for is_fault, field, message, allowed in faults
+        if is_fault
+    ]
