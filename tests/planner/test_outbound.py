@@ -287,7 +287,8 @@ def test_an_answer_in_drops_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
         outcome = post(f"http://127.0.0.1:{port}/", b"{}", {})
         taken = time.monotonic() - start
     assert outcome.error == "timeout"
-    assert taken < 2
+    # In drops the answer alone would take 20 s; the machine may be busy with other tests.
+    assert taken < 10
 
 
 @pytest.fixture
