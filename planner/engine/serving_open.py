@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.queueing import many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room, pipeline_fill
 
@@ -63,10 +64,19 @@ class _Prompts:
     sharing: Any
     """1 where two prompts fit the token budget, 0 where hardly one does."""
     chunks: Any
+    side_by_side: Any
+    """Prompts in chunks of their own that go on at a time, each on its attention rank."""
+    ranks: Any
 
     @property
     def each_s(self) -> Any:
-        return self.sharing * self.shared_s + (1.0 - self.sharing) * self.alone_s
+        return self.sharing * self.shared_s + (1.0 - self.sharing) * self.alone_s / self.side_by_side
+
+    def queue(self, rate: FloatArray, iteration: Any, variation: tuple[Any, Any]) -> tuple[Any, Any, Any]:
+        """For prompts with iterations to themselves: service and wait, seconds, and how busy their ranks are."""
+        service = self.alone_s + self.chunks * iteration
+        serving = np.minimum(rate * service / self.ranks, MOST_BUSY)
+        return service, many_server_wait(serving, service, self.ranks, *variation), serving
 
 
 def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> OpenLoop:
@@ -83,15 +93,13 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     others = rate * (present * mean + lumps)
     met = _prompts(c, load, limits, decoding, 1.0 + others)
     # One at a time: a server with a queue, and an iteration to wait for where it only decodes.
-    service = load_now.alone_s + load_now.chunks * iteration
-    serving = np.minimum(rate * service, MOST_BUSY)
+    _, queue, serving = load_now.queue(rate, iteration, (load.arrival_cv**2, load.length_cv**2))
     fixed = np.maximum(present - serving * (load_now.chunks - 1.0) / load_now.chunks, 0.0)
     s = load_now.sharing
     alone = np.maximum(present - serving, 0.0) * iteration / 2.0 + c.lookahead * fixed * mean
     before = s * (0.5 + c.lookahead) * present * mean + (1.0 - s) * alone
     own = s * met.shared_s + (1.0 - s) * load_now.alone_s
     stages = pipeline_fill(c, load, limits, decoding)
-    queue = serving * service / (1.0 - serving) * variation / 2.0
     return OpenLoop(
         decode_s=decode_s,
         own_s=own * stages + (s + (1.0 - s) * load_now.chunks) * iteration + before + c.request_s,
@@ -133,7 +141,8 @@ def _decoding(
         meet = np.clip(1.0 - 2.0 / ((1.0 - busy) * np.maximum(decodes, 1.0)), 0.0, 1.0)
         followers = busy * (1.0 + busy**2) / (1.0 - busy)
         bunched = ((2.0 - busy) * followers + prompts.sharing * busy**2) * meet
-        arriving = rate * mean
+        # Iterations that hold prompts last longer, so more come during them than during others.
+        arriving = rate * (mean + prompts.each_s * busy / (1.0 - busy**2))
         together = np.maximum(arriving / -np.expm1(-np.maximum(arriving, 1e-9)), 1.0)
         seconds: FloatArray = np.where(decodes > 0, decodes * mean + after, 0.0 * mean)
         return seconds
@@ -159,9 +168,7 @@ def _held_up(rate: FloatArray, prompts: _Prompts, iteration: Any, mean: Any, bus
     """
     alone = np.zeros_like(busy)
     if np.any(prompts.sharing < 1.0):
-        service = prompts.alone_s + prompts.chunks * iteration
-        serving = np.minimum(rate * service, MOST_BUSY)
-        wait = serving * service / (2.0 * (1.0 - serving))
+        service, wait, _ = prompts.queue(rate, iteration, (1.0, 0.0))
         left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
         left = left + rate * mean * prompts.chunks * (wait + service / 2.0)
         alone = np.maximum(wait + service - left, 0.0)
@@ -207,4 +214,11 @@ def _prompts(
         whole = np.maximum(np.floor(prompt / own_room), 1.0)
         rest = prompt - whole * own_room
         alone = whole * alone + np.where(rest > 0.0, added(lone, np.maximum(rest, 0.0)), 0.0)
-    return _Prompts(shared_s=shared, alone_s=alone, sharing=sharing, chunks=np.ceil(prompt / own_room))
+    return _Prompts(
+        shared_s=shared,
+        alone_s=alone,
+        sharing=sharing,
+        chunks=np.ceil(prompt / own_room),
+        side_by_side=several.step.prompt_ranks,
+        ranks=c.step.attention_ranks,
+    )

@@ -204,7 +204,12 @@ def test_attention_ranks_of_their_own_beside_wide_experts() -> None:
 
 
 def test_experts_out_of_balance_are_slower_and_copies_take_memory() -> None:
-    asked: dict[str, Any] = {"model": "qwen3-30b-a3b", "tensor_parallel": 8, "expert_parallel": 8}
+    asked: dict[str, Any] = {
+        "model": "qwen3-30b-a3b",
+        "tensor_parallel": 8,
+        "expert_parallel": 8,
+        "weight_formats": ["bf16"],
+    }
     even, skewed = plan(**asked).options[0], plan(**asked, expert_imbalance=2).options[0]
     assert skewed.speed.capacity_requests_s / skewed.layout.replicas < (
         even.speed.capacity_requests_s / even.layout.replicas

@@ -113,6 +113,17 @@ def test_agree_at_30_percent_of_capacity(name: str, prompt: int, answer: int, bu
     assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
 
 
+@pytest.mark.parametrize(("prompt", "answer", "budget"), [(300, 300, 8192), (700, 800, 2048), (3000, 50, 8192)])
+def test_attention_ranks_agree(prompt: int, answer: int, budget: int) -> None:
+    """Two ranks: a prompt holds up both, and one on the other rank comes along for nothing."""
+    step = DENSE._replace(attention_ranks=2.0, prompt_ranks=2.0)
+    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
+    outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+
+
 @pytest.mark.parametrize(("prompt", "answer"), [(8000, 100), (3000, 50)])
 @pytest.mark.parametrize("name", ["8b", "70b, tensor", "two stages"])
 def test_prompts_of_several_chunks_agree_too(name: str, prompt: int, answer: int) -> None:
