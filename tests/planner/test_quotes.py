@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -18,8 +19,8 @@ from planner.selectors import quotes as read
 from planner.selectors.scenarios import version_of
 from planner.selectors.scope import Forbidden, NotFound
 from planner.services import quotes, scenarios
-from planner.services.price_book_inputs import PriceBookInput
-from planner.services.price_books import create_price_book
+from planner.services.price_book_inputs import DiscountInput, PriceBookInput
+from planner.services.price_books import add_entry, change_entry, change_price_book, create_price_book
 from planner.services.quote_plan import suggested_items
 from planner.services.tenancy import Conflict
 from tests.planner.organizations import Tenant, tenant_factory
@@ -160,6 +161,9 @@ def test_euro_at_the_catalogs_dated_rate_in_either_direction(tenant: Tenant) -> 
 @pytest.mark.usefixtures("catalog")
 def test_an_issued_quote_outlives_every_change(tenant: Tenant) -> None:
     scope = tenant.scope()
+    book = create_price_book(scope=scope, values=PriceBookInput(name="Contract", markup_percent=Decimal("12.5")))
+    discount = DiscountInput(provider="", percent=Decimal(20))
+    entry = add_entry(scope=scope, book=book, values=discount)
     scenario = scenarios.save_scenario(scope=scope, name="Chat", kind="inference", question=QUESTION)
     quote = quotes.create_quote(
         scope=scope,
@@ -171,6 +175,8 @@ def test_an_issued_quote_outlives_every_change(tenant: Tenant) -> None:
     FxRate.objects.update(rate=9)
     TaxRule.objects.update(rate=Decimal("0.5"))
     PriceObservation.objects.update(usd_per_node_hour=1)
+    change_price_book(scope=scope, book=book, values=PriceBookInput(name="Next", markup_percent=Decimal(50)))
+    change_entry(scope=scope, entry=entry, values=replace(discount, percent=Decimal(1)))
     scenarios.rename_scenario(scope=scope, scenario=scenario, name="Other")
     quote = Quote.objects.get(pk=quote.pk)
     assert {form: quotes.render(quotes.priced(quote).snapshot, form) for form in quotes.FORMATS} == before
