@@ -169,7 +169,12 @@ def test_a_key_is_shown_once_and_works_until_revoked(owner: Caller, acme: Tenant
 
 
 def listed() -> Offer:
-    return next(o for o in catalog_snapshot().offers if o.gpu_count == 8 and o.purchase_option == "on_demand")
+    """A node that every engine runs on, at a list price."""
+    return next(
+        offer
+        for offer in catalog_snapshot().offers
+        if (offer.accelerator_key, offer.gpu_count, offer.purchase_option) == ("h100-sxm", 8, "on_demand")
+    )
 
 
 def test_a_price_book_is_written_and_planned_with_by_a_program(acme: Tenant) -> None:
