@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from playwright.sync_api import Page, expect
 
@@ -25,6 +26,12 @@ from tests.e2e.conftest import OpenPage
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser, pytest.mark.xdist_group("browser")]
 TRACE = b"arrival_s,input_tokens,output_tokens\n" + b"".join(b"%d,200,20\n" % second for second in range(3000))
 PROGRESS = "() => document.querySelector('#run progress')?.value ?? -1"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    """The first run of a new installation waits for the compiler; here a run is watched."""
+    call_command("compile_simulator")
 
 
 @pytest.fixture(autouse=True)
