@@ -76,9 +76,16 @@ def stop_s(gpus: Num, reliability: Reliability, nodes: Num = 0.0) -> FloatArray:
     """
     every, lost = _interruptions_per_s(gpus, reliability, nodes)
     mean = lost * reliability.replacement_s
-    has_spare = sum((np.exp(-mean) * mean**k / math.factorial(k) for k in range(reliability.spare_nodes)), 0.0 * mean)
+    has_spare = _poisson_below(reliability.spare_nodes, mean)
     wait = reliability.replacement_s * (1.0 - has_spare) * lost / every
     return np.asarray(reliability.restart_s + wait)
+
+
+def _poisson_below(count: int, mean: FloatArray) -> FloatArray:
+    """Probability that a Poisson variable is less than ``count``, in logarithms: powers of a large mean overflow."""
+    log_mean = np.log(np.maximum(mean, np.finfo(np.float64).tiny))
+    terms = [np.exp(k * log_mean - mean - math.lgamma(k + 1)) for k in range(count)]
+    return np.sum(terms, axis=0) if terms else np.zeros_like(mean)
 
 
 def young_interval_s(stall_s: Num, mtti_s: Num) -> Num:
