@@ -17,6 +17,8 @@ PAGES = {
     "nothing fits": "/?model=Llama+3.1+405B&requests_per_second=3&ttft_ms=1",
     "offers": "/catalog/offers/?accelerator=h200-sxm",
     "models": "/catalog/models/",
+    "engines": "/catalog/engines/",
+    "limits": "/limits/",
     "terms": "/docs/",
     "simulation": "/simulations/new/?model=Llama+3.1+70B&requests_per_second=3",
     "accuracy": "/accuracy/",
@@ -40,3 +42,8 @@ def test_no_violation_at_any_size_in_any_theme(open_page: OpenPage, path: str) -
             results = axe.run(page)
             assert results.violations_count == 0, f"{theme}, {width} px: {results.generate_report()}"
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_every_tiers_limits_are_in_sight_on_a_phone(open_page: OpenPage) -> None:
+    table = open_page("/limits/", width=360).get_by_role("region", name="By tier")
+    assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
