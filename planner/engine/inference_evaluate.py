@@ -145,6 +145,7 @@ def serving_candidates(
         ep=candidates.expert.astype(np.float64),
         topology=topology_of_shapes(shapes, candidates.shape),
         mode=_mode(question, count),
+        max_num_seqs=float(question.max_num_seqs),
     )
 
 

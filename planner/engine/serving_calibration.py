@@ -7,6 +7,7 @@ its level carry; a combination never measured has none, so a candidate falls bac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -141,6 +142,14 @@ class EngineSettings:
     """Tokens of the largest iteration with prompts that is replayed from a captured graph; 0: none is."""
     prompt_graphs_since: str = ""
     """The half-year that such graphs came with."""
+    graph_batches: float = math.inf
+    """Captured graphs reach no further than so many times the batch limit."""
+    mixed_tile_tokens: float = 0.0
+    """Queries of an attention tile that a decoding sequence has to itself in iterations that hold prompts; 0: none."""
+    mixed_tile_since: str = ""
+    """The half-year since when prompts and decodes are one call of such a kernel."""
+    mixed_tile_capabilities: Sequence[str] = ()
+    """Compute capabilities whose kernel does so, by their major number."""
     source: str = field(default="")
 
 

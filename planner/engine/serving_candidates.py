@@ -46,6 +46,8 @@ class ServingCandidates:
     topology: Topology
     mode: IntArray | None = None
     """Index into ``MODES``; None means answering clients throughout."""
+    max_num_seqs: FloatArray | float = np.inf
+    """Batch limit of one attention rank."""
 
     @property
     def size(self) -> int:

@@ -89,6 +89,9 @@ class StepWork:
     context_compute_s: FloatArray
     window_read_s: FloatArray
     window_tokens: FloatArray
+    mixed_tile_s: FloatArray
+    """A tile of queries over one context token, where decoding beside prompts takes one for each sequence."""
+    mixed_window_tile_s: FloatArray
     state_read_s: FloatArray
     pair_s: FloatArray
     window_pair_s: FloatArray
@@ -129,6 +132,7 @@ def step_work(arch: ModelArch, candidates: ServingCandidates, profiles: ServingP
     element = np.array([KV_ELEMENT_BYTES[name] for name in candidates.kv_formats])[candidates.kv_format]
     kv = kv_reads(arch, tp, element)
     latency, token_s, link_s = _collectives(arch, candidates, profiles, work)
+    tile = _mixed_tile_tokens(candidates, profiles) * (0.0 if work.packs_decodes else 1.0)
     active_share = work.top_k / work.experts if work.experts else 0.0
     miss_log = float(np.log1p(-active_share)) if active_share < 1 else ALL_COVERED
     return StepWork(
@@ -145,6 +149,8 @@ def step_work(arch: ModelArch, candidates: ServingCandidates, profiles: ServingP
         context_compute_s=work.context_flops / tp / half_peak,
         window_read_s=kv.window_bytes / bandwidth,
         window_tokens=np.full(size, kv.window_tokens),
+        mixed_tile_s=tile * work.pair_flops / tp / half_peak,
+        mixed_window_tile_s=tile * work.window_pair_flops / tp / half_peak,
         state_read_s=kv.state_bytes / bandwidth,
         pair_s=work.pair_flops / tp / half_peak,
         window_pair_s=work.window_pair_flops / tp / half_peak,
@@ -163,6 +169,8 @@ def coefficients_from(work: StepWork, constants: Mapping[str, FloatArray]) -> Se
     gemm, expert, attention = (constants[f"{name}_compute"] for name in ("gemm", "expert", "attention"))
     kv = constants["kv_bandwidth"]
     bytes_s = work.collective_token_s
+    context_s = np.maximum(work.context_read_s / kv, work.context_compute_s / attention)
+    window_s = work.window_read_s / kv
     step = StepCoefficients(
         pipeline=work.pipeline,
         attention_ranks=work.attention_ranks,
@@ -175,9 +183,11 @@ def coefficients_from(work: StepWork, constants: Mapping[str, FloatArray]) -> Se
         expert_token_s=work.expert_token_s / expert,
         expert_tile_tokens=constants["expert_tile_tokens"] * work.tile_share,
         expert_miss_log=constants["expert_coverage"] * work.expert_miss_log,
-        context_token_s=np.maximum(work.context_read_s / kv, work.context_compute_s / attention),
-        window_token_s=work.window_read_s / kv,
+        context_token_s=context_s,
+        window_token_s=window_s,
         window_tokens=work.window_tokens,
+        mixed_context_token_s=np.maximum(work.mixed_tile_s / attention - context_s, 0.0),
+        mixed_window_token_s=np.maximum(work.mixed_window_tile_s / attention - window_s, 0.0),
         state_s=work.state_read_s / kv,
         pair_s=work.pair_s / attention,
         window_pair_s=work.window_pair_s / attention,
@@ -202,16 +212,31 @@ def coefficients_from(work: StepWork, constants: Mapping[str, FloatArray]) -> Se
 
 
 def _graph_tokens(candidates: ServingCandidates, profiles: ServingProfiles) -> FloatArray:
-    """Tokens of the largest captured graph that holds prompts, by engine and era; none where it runs eagerly."""
-    sizes = []
+    """Tokens of a rank's largest captured graph that holds prompts, by engine and era; none where it runs eagerly."""
+    sizes, batches = [], []
     for engine, era in candidates.engines:
         settings = profiles.engines.get(engine)
         known = settings is not None and (not era or era >= settings.prompt_graphs_since)
         sizes.append(settings.prompt_graph_tokens if settings is not None and known else 0.0)
-    tokens: FloatArray = np.asarray(sizes, dtype=np.float64)[candidates.engine]
+        batches.append(settings.graph_batches if settings is not None else np.inf)
+    reach = np.asarray(batches)[candidates.engine] * candidates.max_num_seqs
+    tokens: FloatArray = np.minimum(np.asarray(sizes, dtype=np.float64)[candidates.engine], reach)
     if candidates.mode is not None:
         tokens = np.where(candidates.mode == MODES.index("eager"), NO_GRAPHS, tokens)
     return tokens
+
+
+def _mixed_tile_tokens(candidates: ServingCandidates, profiles: ServingProfiles) -> FloatArray:
+    """Queries of the tile that decodes beside prompts have to themselves, by engine, era and chip; mostly 0."""
+    tiles = np.zeros((len(candidates.engines), len(candidates.accelerators)))
+    for row, (engine, era) in enumerate(candidates.engines):
+        settings = profiles.engines.get(engine)
+        if settings is None or (era and era < settings.mixed_tile_since):
+            continue
+        for column, accelerator in enumerate(candidates.accelerators):
+            if accelerator.compute_capability.partition(".")[0] in settings.mixed_tile_capabilities:
+                tiles[row, column] = settings.mixed_tile_tokens
+    return tiles[candidates.engine, candidates.accelerator]
 
 
 def lookahead(candidates: ServingCandidates, profiles: ServingProfiles) -> FloatArray:

@@ -31,6 +31,8 @@ class TokenWork:
     pair_flops: float
     """One (prompt token, earlier token) pair, full-attention layers."""
     window_pair_flops: float
+    packs_decodes: bool
+    """Decodes have a kernel of their own whatever they share an iteration with (latent attention)."""
 
 
 def token_work(arch: ModelArch) -> TokenWork:
@@ -60,6 +62,7 @@ def token_work(arch: ModelArch) -> TokenWork:
         ),
         pair_flops=sum(flops for group, flops in pairs if not _window(group)),
         window_pair_flops=sum(flops for group, flops in pairs if _window(group)),
+        packs_decodes=any(group.kind == "mla" for group in arch.attention),
     )
 
 

@@ -9,7 +9,8 @@ Plain arithmetic only, so that the same source runs on numpy arrays and on compi
 
     gemm      (w^4 + (x (m + tile))^4)^(1/4): weights streamed once, or FLOPs, whichever is longer
     experts   the same with the covered share 1 - (1 - k/E)^m of the expert weights
-    attention KV bytes of every running sequence; FLOPs of every prefilled token
+    attention KV bytes of every running sequence; FLOPs of every prefilled token (and of every running sequence, where
+              a kernel that holds prompts too gives each a tile of queries to itself)
     launch    an iteration that no captured graph holds (large prompts, or any in eager mode) is launched kernel
               by kernel from the host, ahead of the GPU: the longer lasts, so launch is what work doesn't hide
 """
@@ -67,6 +68,9 @@ class StepCoefficients(NamedTuple):
     window_token_s: Any
     """The same for layers that look at no more than ``window_tokens``."""
     window_tokens: Any
+    mixed_context_token_s: Any
+    """More of a context token in an iteration that holds prompts, where the kernel for both decodes slower."""
+    mixed_window_token_s: Any
     state_s: Any
     """Read and write one sequence's recurrent state."""
     pair_s: Any
@@ -81,7 +85,7 @@ class StepCoefficients(NamedTuple):
     prefill_launch_s: Any
     """Least time of an iteration that no captured graph holds: the host's launches."""
     graph_tokens: Any
-    """Tokens of the largest captured graph that can hold prompt tokens; 0 where prompts always run without one,
+    """Tokens of a rank's largest captured graph that can hold prompt tokens; 0 where prompts always run without one,
     ``NO_GRAPHS`` where decoding does too."""
     step_s: Any
     """Scheduler, sampling and host work of one iteration."""
@@ -111,14 +115,17 @@ def step_terms(
     experts = _experts(c, decode_sequences * stages)
     experts_more = _experts(c, decode_sequences * stages + prefill_tokens) - experts
     windowed = np.minimum(decode_context_tokens, decode_sequences * c.window_tokens)
-    decode = (decode_context_tokens * c.context_token_s + windowed * c.window_token_s) * share + sequences * c.state_s
+    mixed = np.minimum(prefill_tokens, 1.0)
+    context_s = decode_context_tokens * (c.context_token_s + mixed * c.mixed_context_token_s)
+    window_s = windowed * (c.window_token_s + mixed * c.mixed_window_token_s)
+    decode = (context_s + window_s) * share + sequences * c.state_s
     window_pairs = np.minimum(prefill_pairs, prefill_tokens * c.window_tokens)
     prefill = (prefill_pairs * c.pair_s + window_pairs * c.window_pair_s) / c.prompt_ranks
     collectives = c.collective_s + c.collective_token_s * sequences
     collectives_more = c.collective_token_s * prompt
     busy = gemm + gemm_more + experts + experts_more + decode + prefill + collectives + collectives_more
     eager = np.maximum(-c.graph_tokens, 0.0)
-    tokens = decode_sequences + prefill_tokens
+    tokens = sequences + prompt
     uncaptured = np.minimum(np.maximum(tokens - c.graph_tokens, 0.0), 1.0) * np.minimum(prefill_tokens + eager, 1.0)
     launch = uncaptured * (_longer(busy, c.prefill_launch_s) - busy) * np.maximum(stages, eager)
     gemm, experts = gemm + stages * gemm_more, experts + stages * experts_more

@@ -100,10 +100,7 @@ def test_own_replays(name: str, statistic: str, within: float) -> None:
 @pytest.mark.parametrize(
     ("statistic", "within"), [("tpot_mean_ms", 0.10), ("ttft_mean_ms", 0.15), ("makespan_s", 0.05)]
 )
-def test_published_replays(name: str, statistic: str, within: float, request: pytest.FixtureRequest) -> None:
-    if (name, statistic) == ("rtxpro6000-qwen3-30b-a3b-dp2", "ttft_mean_ms"):
-        reason = "16 %: a queue for the last 42 of 300 requests, in which 4 % less TPOT are 15 % less wait"
-        request.applymarker(pytest.mark.xfail(reason=reason))
+def test_published_replays(name: str, statistic: str, within: float) -> None:
     assert abs(planned(name)[statistic].error) <= within
 
 

@@ -123,6 +123,7 @@ def _candidates(cases: Sequence[InferenceCase]) -> ServingCandidates:
         ep=floats([case.ep for case in cases]),
         topology=_topology(cases),
         mode=np.array([MODES.index(case.mode) for case in cases]),
+        max_num_seqs=np.array([case.max_num_seqs / max(case.ep / case.tp, 1.0) for case in cases]),
     )
 
 
