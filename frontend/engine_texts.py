@@ -80,7 +80,7 @@ TEXTS = (
     _("Most nodes"),
     _("nodes"),
     _("Options that need more are rejected."),
-    _("Memory utilization"),
+    _("Engine's memory share"),
     _("Share of GPU memory the engine may take."),
     _("Batch limit"),
     _("sequences"),

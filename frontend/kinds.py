@@ -13,7 +13,8 @@ from frontend.answers.training import SeriesOf, present_training
 from frontend.query import TRAFFIC_WAYS, Asked, traffic_way
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.selectors.scope import Scope
 from planner.services import planning
 

@@ -17,7 +17,9 @@ def my_scopes(request: HttpRequest) -> list[Scope]:
     """The visitor's organizations, read once a request."""
     known: dict[str, list[Scope]] = vars(request)
     if "takar_scopes" not in known:
-        known["takar_scopes"] = scopes_of(user=request.user) if request.user.is_authenticated else []
+        # An error page of a request that was refused early has no user.
+        user = getattr(request, "user", None)
+        known["takar_scopes"] = scopes_of(user=user) if user is not None and user.is_authenticated else []
     return known["takar_scopes"]
 
 

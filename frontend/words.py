@@ -17,7 +17,8 @@ from django.utils.translation import gettext_lazy as _
 
 from catalog.selectors import list_providers
 from planner.engine.field_spec import specs
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 
 DATA_DIR = Path(__file__).resolve().parent / "data"
 
@@ -74,6 +75,7 @@ MEMORY_PARTS: dict[str, str | Promise] = {
     "gradients": _("Gradients"),
     "optimizer": _("Optimizer states"),
     "logits": _("Logits"),
+    "driver": _("Kept by the driver"),
     "reserved": _("Reserved by the engine limit"),
     "unreserved": _("Outside the engine limit"),
     "fragmentation": _("Fragmentation"),
@@ -115,6 +117,7 @@ TERMS: dict[str, str | Promise] = {
     "cuda_graphs": _("CUDA graphs"),
     "kv_pool": _("KV cache"),
     "unbudgeted": _("outside the budget"),
+    "driver": _("kept by the driver"),
     "draft_and_adapters": _("draft, adapters, copies"),
     "concurrency_as_asked": _("requests as asked, at a time"),
     "concurrency_at_longest": _("longest requests, at a time"),
@@ -264,7 +267,7 @@ CHOICES: dict[str, str | Promise] = {
     "concurrency": _("Concurrency"),
     "kv_use": _("KV use"),
     "requests_per_s": _("Requests/s"),
-    "utilization": _("Utilization"),
+    "utilization": _("Share of time busy"),
 }
 CONFIDENCE: dict[str, str | Promise] = {
     "exact": _("exact"),
@@ -316,9 +319,11 @@ QUOTAS: dict[str, str | Promise] = {
     "webhooks": _("webhooks"),
 }
 RATES: dict[str, str | Promise] = {
-    "plan": _("plans a minute"),
-    "read": _("reads and changes a minute"),
-    "run": _("jobs started a minute"),
+    "plan": _("API: plans a minute"),
+    "read": _("API: reads and changes a minute"),
+    "run": _("API: jobs started a minute"),
+    "page_plan": _("pages: plans a minute"),
+    "page_run": _("pages: jobs started a minute"),
 }
 DELIVERY_ERRORS: dict[str, str | Promise] = {
     "address": _("no public address"),

@@ -33,6 +33,16 @@ def mask_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) ->
     return event
 
 
+def one_line_for_a_bad_request(record: logging.LogRecord) -> bool:
+    """A filter that keeps every record, and takes the traceback out of those about a request that was refused as bad.
+
+    What the sender did wrong shows in the line; a traceback of ours says nothing more.
+    """
+    if 400 <= getattr(record, "status_code", 0) < 500:
+        record.exc_info = record.exc_text = None
+    return True
+
+
 _SHARED_PROCESSORS: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -69,7 +79,8 @@ def configure_logs(*, level: str, log_format: LogFormat) -> dict[str, Any]:
                 "foreign_pre_chain": _SHARED_PROCESSORS,
             },
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "filters": {"bad_request": {"()": lambda: one_line_for_a_bad_request}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["bad_request"]}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Django's own handlers would print the same events again.

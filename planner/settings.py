@@ -293,6 +293,14 @@ API_RATES = {
     }
     for tier, suffix, factor in (("anonymous", "", 1), ("free", "_FREE", 2), ("team", "_TEAM", 10))
 }
+# The same of the pages: plans drawn (each change of the form asks for one) and jobs started.
+PAGE_RATES = {
+    tier: {
+        f"page_{kind}": _calls_a_minute(f"PAGE_{kind.upper()}_RATE{suffix}", calls * factor)
+        for kind, calls in (("plan", 300), ("run", 20))
+    }
+    for tier, suffix, factor in (("anonymous", "", 1), ("free", "_FREE", 2), ("team", "_TEAM", 10))
+}
 # Of organizations founded from now on: free or team.
 DEFAULT_TIER = env.str("DEFAULT_TIER", default="free")
 

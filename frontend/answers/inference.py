@@ -66,7 +66,7 @@ def _sentence(option: InferenceOption, at: str) -> str:
             "hours": numbers.rounded(option.job.hours),
             "cost": numbers.money(option.job.usd),
         }
-    if option.usd_per_million_output <= 0:
+    if not option.usd_per_million_output:
         return _("%(cluster)s: %(month)s a month, %(input)s per million input tokens, answer in %(ttft)s (%(at)s).") % (
             values
         )
@@ -107,7 +107,7 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
     pace = KeyFigure(
         label=_("Speed at the peak"),
         value=f"{numbers.duration(ttft)} · {numbers.duration(tpot)}" if tpot else numbers.duration(ttft),
-        exact=f"{ttft} ms · {tpot} ms",
+        exact=f"{ttft} ms · {tpot} ms" if tpot else f"{ttft} ms",
         notes=(
             _("TTFT %(at)s · TPOT %(at)s") % {"at": words.choice(at)}
             if tpot

@@ -72,7 +72,7 @@ def row(option: InferenceOption, given: Mapping[str, str], at: str, chosen_id: s
 
 def _tokens_cell(option: InferenceOption) -> Cell:
     """$ a million output and input tokens; where a prompt's only output comes with its prefill, input carries all."""
-    if option.usd_per_million_output > 0:
+    if option.usd_per_million_output:
         return parts.money_cell(option.usd_per_million_output, second=option.usd_per_million_input)
     paid = option.usd_per_million_input
     return replace(parts.not_applicable(_("One output token comes with the prefill.")), sub=numbers.fixed(paid, 2),
@@ -83,7 +83,7 @@ def _time_cell(first_ms: float | None, next_ms: float | None) -> Cell:
     return Cell(
         text=numbers.duration(first_ms),
         sort=str(first_ms or 0),
-        exact=f"TTFT {first_ms} ms · TPOT {next_ms} ms",
+        exact=f"TTFT {first_ms} ms · TPOT {next_ms} ms" if next_ms else f"TTFT {first_ms} ms",
         sub=numbers.duration(next_ms or None),
-        sub_sort=str(next_ms or 0),
+        sub_sort=str(next_ms or ""),
     )

@@ -196,7 +196,7 @@ def tokens_price(option: InferenceOption) -> str:
         "input": numbers.money(option.usd_per_million_input),
         "output": numbers.money(option.usd_per_million_output),
     }
-    if option.usd_per_million_output <= 0:
+    if not option.usd_per_million_output:
         return _("%(input)s per million input tokens; output: not applicable") % prices
     return _("%(input)s per million input, %(output)s per million output tokens") % prices
 

@@ -82,7 +82,7 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
         KeyFigure(
             label=_("Cost"),
             value=numbers.money(as_number(result["cost_usd"])),
-            notes=(_("%(money)s a million output tokens") % {"money": numbers.money(per_token)},),
+            notes=(_("%(money)s a million output tokens") % {"money": numbers.money(per_token)} if per_token else "",),
         ),
         KeyFigure(
             label=_("Speed"),

@@ -57,14 +57,17 @@ def _charts(points: Sequence[Point], statistic: str) -> tuple[Chart, ...]:
     def line(key: str, at: str = "") -> dict[str, list[float | None]]:
         return {_("Cheapest option"): [_best(point, key, at) for point in points]}
 
+    by_token = line("usd_per_million_output")
+    # Where the only output token comes with the prefill, no load has a price of one.
+    has_price = any(value is not None for values in by_token.values() for value in values)
     return (
         Chart(
             id="sweep-month", title=_month_finding(points), figure=figures.curve(loads, line("usd_per_month"), x, month)
         ),
-        Chart(
-            id="sweep-token",
-            title=_token_finding(points),
-            figure=figures.curve(loads, line("usd_per_million_output"), x, token),
+        *(
+            (Chart(id="sweep-token", title=_token_finding(points), figure=figures.curve(loads, by_token, x, token)),)
+            if has_price
+            else ()
         ),
         Chart(
             id="sweep-wait",

@@ -17,8 +17,8 @@ from frontend.answers.training_series_charts import deeper_charts
 from frontend.answers.training_table import columns, row
 from frontend.sentences import shown
 from planner.engine.answers import TrainingOption, TrainingPlan
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
-from planner.engine.workload import TrainingQuestion
 
 SeriesOf = Callable[[TrainingOption], TrainingSeries]
 

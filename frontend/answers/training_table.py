@@ -12,7 +12,7 @@ from frontend.answers import parts
 from frontend.answers.shown import Cell, Column, Row
 from frontend.query import canonical_query
 from planner.engine.answers import TrainingOption
-from planner.engine.workload import TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
 
 
 def columns() -> tuple[Column, ...]:

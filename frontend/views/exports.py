@@ -13,7 +13,7 @@ from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS, plan_for
 from frontend.query import read_query
 from frontend.tenancy import active_scope
-from frontend.views.guard import needs_catalog
+from frontend.views.guard import limited, needs_catalog
 from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
 from planner.services.audit import note_export
 
@@ -30,6 +30,7 @@ RUN = ("global_batch_tokens", "goodput", "interruptions_per_day", "checkpoint_in
 
 
 @require_safe
+@limited("page_plan", "GET")
 @needs_catalog
 def plan_csv(request: HttpRequest, kind: str) -> HttpResponse:
     """The options listed, one a row, at full precision; cells that a spreadsheet would run are defused."""

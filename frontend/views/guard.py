@@ -13,9 +13,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from catalog.selectors import CatalogNotLoaded
 from planner.selectors.scope import NotFound, scope_of
+from planner.services.page_limits import most_a_minute, seconds_to_wait
 from planner.services.tenancy import Conflict
 
 View = Callable[..., HttpResponse]
+TOO_MANY_REQUESTS = 429
 
 
 def needs_catalog(view: View) -> View:
@@ -29,6 +31,27 @@ def needs_catalog(view: View) -> View:
             return render(request, "frontend/no_catalog.html", status=503)
 
     return guarded
+
+
+def limited(kind: str, method: str) -> Callable[[View], View]:
+    """Answer 429, with how long to wait, to a client whose calls of ``kind`` by ``method`` are used up for now."""
+
+    def guard(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            wait = seconds_to_wait(request, kind) if request.method == method else 0
+            if not wait:
+                return view(request, *args, **kwargs)
+            is_fragment = request.headers.get("HX-Request") == "true"
+            template = "frontend/parts/too_many.html" if is_fragment else "frontend/too_many.html"
+            context = {"wait": wait, "most": most_a_minute(request, kind), "kind": kind}
+            response = render(request, template, context, status=TOO_MANY_REQUESTS)
+            response["Retry-After"] = str(wait)
+            return response
+
+        return guarded
+
+    return guard
 
 
 def signed_in(view: View) -> View:

@@ -18,7 +18,7 @@ from frontend.kinds import KINDS, Kind, Outcome, plan_for
 from frontend.listed import listed_choices
 from frontend.query import Asked, canonical_query, read_query
 from frontend.tenancy import active_scope
-from frontend.views.guard import needs_catalog
+from frontend.views.guard import limited, needs_catalog
 from planner.engine.field_spec import specs
 
 PAGE_URLS = {"inference": "plan-inference", "training": "plan-training"}
@@ -27,6 +27,7 @@ UNPROCESSABLE = 422
 
 
 @require_safe
+@limited("page_plan", "GET")
 @needs_catalog
 def plan_page(request: HttpRequest, kind: str) -> HttpResponse:
     """The whole page: works without scripts, and any link to it reproduces its answer."""
@@ -46,6 +47,7 @@ def plan_page(request: HttpRequest, kind: str) -> HttpResponse:
 
 
 @require_safe
+@limited("page_plan", "GET")
 @needs_catalog
 def answer_fragment(request: HttpRequest, kind: str) -> HttpResponse:
     """The answer alone, swapped in as the form changes; 422 with the faults where there is none."""

@@ -24,11 +24,13 @@ from frontend.kinds import KINDS
 from frontend.progress_words import progress_words
 from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.tenancy import active_scope, my_scopes
+from frontend.views.guard import limited
 from planner.engine.errors import InvalidQuestion
 from planner.engine.field_spec import specs
+from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run, finished_runs_of
 from planner.services.audit import note_export
@@ -46,6 +48,7 @@ STOP_POLLING = 286
 
 
 @require_POST
+@limited("page_run", "POST")
 def start_sweep(request: HttpRequest) -> HttpResponse:
     """Queue the job that plans the same question at many loads, then show it."""
     asked = read_query(QueryDict(request.POST.get("question", "")[:20_000]), KINDS["inference"].question_type)

@@ -19,13 +19,14 @@ from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.simulation_params import regions_of, run_before, sources, trace_of
 from frontend.tenancy import active_scope
 from frontend.typed_numbers import read_typed
-from frontend.views.guard import needs_catalog
+from frontend.views.guard import limited, needs_catalog
 from frontend.views.runs import CAPACITY, SIMULATION, typed_question
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import specs
+from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.runs import create_run
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 
@@ -46,6 +47,7 @@ PARTS: dict[str, tuple[type, Sequence[str]]] = {
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@limited("page_run", "POST")
 @needs_catalog
 def new_simulation(request: HttpRequest) -> HttpResponse:
     """The form, filled in from the plan's question; a post starts the job and leads to its page."""

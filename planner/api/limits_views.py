@@ -20,7 +20,7 @@ from planner.services.tiers import QUOTAS, TIERS, rates, usages
 class RateSerializer(serializers.Serializer[Any]):
     """How many calls of a kind one caller may make in a minute."""
 
-    name = serializers.CharField(help_text="`plan`, `read` or `run`.")
+    name = serializers.CharField(help_text="`plan`, `read`, `run` of the API; `page_plan`, `page_run` of the pages.")
     calls_per_minute = serializers.IntegerField()
 
 

@@ -17,8 +17,9 @@ from planner.api.tenant import ORGANIZATION, PRIVATE
 from planner.api.throttles import PlanThrottle
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.services import planning
 from planner.services.json_input import read_question
 from planner.services.plan_json import plan_to_json
@@ -138,5 +139,6 @@ def _answer(
     scope = prices_scope(request)
     # An empty body never reaches the parser: the framework makes an empty object of it.
     body = request.data if isinstance(request.data, bytes) else b""
-    answer = plan(read_question(question_type, body), scope=scope)
+    faults_in = partial(planning.faults_in, question_type, scope=scope)
+    answer = plan(read_question(question_type, body, faults_in), scope=scope)
     return Response(plan_to_json(answer), headers=PRIVATE if scope is not None else None)

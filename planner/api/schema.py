@@ -20,8 +20,9 @@ from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
 from planner.engine.field_spec import FieldSpec, allowed_range, specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.services import organization_inputs, price_book_inputs, scenario_inputs, webhook_inputs
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.quote_terms import QuoteTerms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from typing import Any
 
@@ -12,10 +11,8 @@ from rest_framework.throttling import SimpleRateThrottle
 
 from planner.api.auth import caller
 from planner.selectors.scope import Scope
+from planner.services.page_limits import client_address, client_network
 from planner.services.tiers import tier_of
-
-# One household or office usually holds a whole /64, so the single IPv6 address says little.
-_IPV6_CLIENT_PREFIX = 64
 
 
 class ClientThrottle(SimpleRateThrottle):
@@ -33,7 +30,7 @@ class ClientThrottle(SimpleRateThrottle):
         return bool(super().allow_request(request, view))
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        ident = caller(request) or client_network(self.get_ident(request))
+        ident = caller(request) or client_network(client_address(request))
         return self.cache_format % {"scope": self.scope, "ident": ident}
 
     def wait(self) -> int | None:
@@ -82,20 +79,3 @@ def caller_tier(request: Request) -> str:
     if isinstance(request.auth, Scope):
         return request.auth.organization.tier
     return tier_of(request.user)
-
-
-def client_network(address: str) -> str:
-    """What one client is taken to be: its IPv4 address, or the /64 its IPv6 address lies in.
-
-    >>> client_network("192.0.2.7"), client_network("::ffff:192.0.2.7"), client_network("2001:db8::1:2")
-    ('192.0.2.7', '192.0.2.7', '2001:db8::/64')
-    """
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, _IPV6_CLIENT_PREFIX), strict=False))

@@ -102,7 +102,8 @@ class ServingSpeed:
 
     ttft_ms: dict[str, float]
     """By statistic: mean, p50, p90, p95, p99."""
-    tpot_ms: dict[str, float]
+    tpot_ms: dict[str, float | None]
+    """By the same; null where the only output token comes with the prefill."""
     output_tok_s: float
     output_tok_s_per_gpu: float
     peak_requests_s: float
@@ -114,7 +115,7 @@ class ServingSpeed:
     max_concurrency: float
     """That KV memory and the batch limit admit, all replicas."""
     utilization: float
-    """Demand over capacity."""
+    """Peak demand over capacity; a simulation's ``utilization`` is the share of time that GPUs are busy."""
     kv_cache_used: float
 
 
@@ -146,6 +147,7 @@ class PrefillPool:
     gpus_per_decode_gpu: float
     """The ratio P:D."""
     utilization: float
+    """Peak demand over what the pool prefills."""
     kv_transfer_gib: float
     """KV cache of one prompt, one GPU's share."""
     kv_transfer_ms: float
@@ -177,7 +179,8 @@ class InferenceOption:
     """Tokens an iteration of one attention rank."""
     price: Price
     usd_per_million_input: Decimal
-    usd_per_million_output: Decimal
+    usd_per_million_output: Decimal | None
+    """Null where the only output token comes with the prefill: input carries the whole bill."""
     usd_per_million_tokens: Decimal
     """Of all tokens, at the mean (not peak) load: what the month's bill divides to."""
     speed: ServingSpeed

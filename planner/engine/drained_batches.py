@@ -82,7 +82,7 @@ def batches_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLi
         prefill_s=prefill,
         iteration_s=iteration,
         ttft_s=ttft,
-        tpot_s=dict.fromkeys(("mean", *QUANTILES), iteration),
+        tpot_s=_tpot_s(load, iteration),
         requests_s=served,
         resident=np.minimum(served * whole, places),
         capacity_requests_s=capacity,
@@ -127,6 +127,11 @@ def _waits(
     return company, left + full / np.maximum(sequences, 1.0), busy
 
 
+def _tpot_s(load: ServingLoad, iteration_s: FloatArray) -> dict[str, FloatArray]:
+    """By statistic: an iteration a token, and none where the prefill brings the only one."""
+    return dict.fromkeys(("mean", *QUANTILES), np.where(load.decode_tokens > 0, iteration_s, 0.0))
+
+
 def _closed(
     c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, capacity: FloatArray
 ) -> BatchesEstimate:
@@ -143,7 +148,7 @@ def _closed(
         prefill_s=prefill,
         iteration_s=iteration,
         ttft_s=same,
-        tpot_s=dict.fromkeys(("mean", *QUANTILES), iteration),
+        tpot_s=_tpot_s(load, iteration),
         requests_s=sequences / whole,
         resident=sequences,
         capacity_requests_s=capacity,

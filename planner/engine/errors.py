@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,31 @@ class InvalidQuestion(ValueError):
     def __init__(self, errors: list[FieldError]) -> None:
         super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors))
         self.errors = errors
+
+
+@dataclass(slots=True)
+class Faults:
+    """Faults of several checks, gathered so that all are told at once."""
+
+    found: list[FieldError] = field(default_factory=list)
+
+    def add(self, faults: Iterable[FieldError]) -> None:
+        """Keep ``faults`` of fields that had none so far: what comes after is often the same said again."""
+        named = {fault.field for fault in self.found}
+        self.found += [fault for fault in faults if fault.field not in named]
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Keep what the block raises as ``InvalidQuestion``."""
+        try:
+            yield
+        except InvalidQuestion as invalid:
+            self.add(invalid.errors)
+
+    def raise_any(self) -> None:
+        """Raise ``InvalidQuestion`` with what was gathered, if anything."""
+        if self.found:
+            raise InvalidQuestion(self.found)
 
 
 class UnsupportedModel(ValueError):

@@ -75,7 +75,7 @@ def _option(
     candidate = int(ranking.candidate[row])
     candidates = sized.evaluated.candidates
     price = price_of(table.offers[ranking.offer[row]], int(sized.nodes[candidate]), today)
-    speed = _speed(sized, candidate, demand)
+    speed = _speed(question, sized, candidate, demand)
     input_usd, output_usd, tokens_usd = _per_million(question, demand, sized, candidate, price.usd_per_hour, speed)
     cluster = _cluster(table, int(ranking.offer[row]), sized, candidate)
     layout = Layout(
@@ -158,7 +158,7 @@ def _cluster(table: OfferTable, offer_row: int, sized: Sized, candidate: int) ->
     )
 
 
-def _speed(sized: Sized, row: int, demand: Demand) -> ServingSpeed:
+def _speed(question: InferenceQuestion, sized: Sized, row: int, demand: Demand) -> ServingSpeed:
     estimate = sized.sizing.estimate
     active = int(sized.sizing.replicas[row])
     places = float(np.asarray(sized.evaluated.limits.sequences, dtype=np.float64)[row])
@@ -170,7 +170,10 @@ def _speed(sized: Sized, row: int, demand: Demand) -> ServingSpeed:
     gpus += int(sized.prefill.replicas[row] * sized.prefill.gpus_per_replica[row])
     return ServingSpeed(
         ttft_ms={name: float(value[row]) * 1e3 for name, value in estimate.ttft_s.items()},
-        tpot_ms={name: float(value[row]) * 1e3 for name, value in estimate.tpot_s.items()},
+        tpot_ms={
+            name: None if question.answers_at_once else float(value[row]) * 1e3
+            for name, value in estimate.tpot_s.items()
+        },
         output_tok_s=output_tok_s,
         output_tok_s_per_gpu=output_tok_s / gpus,
         peak_requests_s=requests_s if demand.clients else demand.peak_requests_s,
@@ -189,9 +192,12 @@ def _per_million(
     row: int,
     usd_per_hour: Decimal,
     speed: ServingSpeed,
-) -> tuple[Decimal, Decimal, Decimal]:
+) -> tuple[Decimal, Decimal | None, Decimal]:
     """$/M input, output and all tokens at the mean load; the split is by GPU time."""
     requests_s = speed.peak_requests_s if demand.clients else demand.mean_requests_s
+    total = usd_per_million_tokens(usd_per_hour, requests_s * (question.input_tokens + question.output_tokens))
+    if question.answers_at_once:
+        return usd_per_million_tokens(usd_per_hour, requests_s * question.input_tokens), None, total
     estimate = sized.sizing.estimate
     decode_s = float(estimate.tpot_s["mean"][row]) / max(float(estimate.running[row]), 1.0)
     prefill_s = float(np.asarray(sized.cycle.prompt_s)[row]) / question.input_tokens
@@ -207,7 +213,6 @@ def _per_million(
         prefill_s_per_token=prefill_s,
         decode_s_per_token=decode_s,
     )
-    total = usd_per_million_tokens(usd_per_hour, requests_s * (question.input_tokens + question.output_tokens))
     return input_usd, output_usd, total
 
 
@@ -251,11 +256,13 @@ def _memory(sized: Sized, row: int) -> GpuMemory:
         "activations": memory.activation_peak,
         "runtime": memory.non_torch,
         "cuda_graphs": memory.cuda_graphs + memory.unbudgeted,
+        "driver": memory.driver,
     }
-    capacity = float(memory.capacity[row]) / GIB
+    capacity = float(memory.capacity[row] + memory.driver[row]) / GIB
     parts_gib = {name: float(column[row]) / GIB for name, column in parts.items()}
-    if not parts_gib["draft_and_adapters"]:
-        del parts_gib["draft_and_adapters"]
+    for absent in ("draft_and_adapters", "driver"):
+        if not parts_gib[absent]:
+            del parts_gib[absent]
     return GpuMemory(capacity_gib=capacity, parts_gib=parts_gib, free_gib=capacity - sum(parts_gib.values()))
 
 

@@ -21,7 +21,7 @@ from planner.engine.confidence import ResidualBands, confidence_beyond, confiden
 from planner.engine.cost import recommended
 from planner.engine.engine_log import EngineLog
 from planner.engine.engine_support import ANYWHERE
-from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.errors import Faults, FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_advice import advise
 from planner.engine.inference_evaluate import serving_candidates
@@ -63,14 +63,21 @@ def plan_inference(
 
     ``draft`` is the question's draft model, where it names one.
     """
-    _check_context(question, arch)
-    check_pinned(arch, question)
-    check_regimes(arch, question, draft)
     support = profiles.support.get(question.engine, ANYWHERE)
-    check_cache(question, support)
-    demand = demand_of(question, memory_profile.allocator.block_tokens)
     table = offer_table(snapshot)
-    selection = select_offers(table, question, today)
+    faults = Faults()
+    with faults.gathered():
+        _check_context(question, arch)
+    with faults.gathered():
+        check_pinned(arch, question)
+    with faults.gathered():
+        check_regimes(arch, question, draft)
+    with faults.gathered():
+        check_cache(question, support)
+    with faults.gathered():
+        selection = select_offers(table, question, today)
+    faults.raise_any()
+    demand = demand_of(question, memory_profile.allocator.block_tokens)
     offer_rows = np.flatnonzero(selection.mask)
     used = np.unique(table.shape[offer_rows])
     shapes = [table.shapes[index] for index in used.tolist()]

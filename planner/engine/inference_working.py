@@ -65,7 +65,7 @@ def working(
             yield Term(group="step_time", name=name, value=value, unit="ms", formula=STEP_FORMULAS[name])
     yield from _ttft_terms(sized, row, question, demand)
     yield from _speculation_terms(sized, row, question)
-    yield from _distribution_terms(sized, row)
+    yield from _distribution_terms(sized, row, question)
     yield from _job_terms(job)
     nodes = int(sized.nodes[row])
     yield Term(
@@ -136,6 +136,11 @@ def _memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterat
     candidates = sized.evaluated.candidates
     weight_format = candidates.weight_formats[candidates.weight_format[row]]
     split = f"TP{candidates.tensor[row]} x PP{candidates.pipeline[row]} x EP{candidates.expert[row]}"
+    pool = say(
+        "{share:g} x {capacity:,.1f} GiB that the engine sees - the parts above",
+        share=question.memory_utilization,
+        capacity=float(memory.capacity[row]) / GIB,
+    )
     for name, column, formula in (
         ("weights", memory.weights, _weights_formula(weight_format, split)),
         ("draft_and_adapters", memory.resident, say("draft model, adapter slots, copies of experts")),
@@ -146,8 +151,9 @@ def _memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterat
         ),
         ("non_torch", memory.non_torch, say("context, communication and library workspaces")),
         ("cuda_graphs", memory.cuda_graphs, say("captured graphs the engine budgets for")),
-        ("kv_pool", memory.kv_pool, say("{share:g} x capacity - the parts above", share=question.memory_utilization)),
+        ("kv_pool", memory.kv_pool, pool),
         ("unbudgeted", memory.unbudgeted, say("comes on top of the engine's budget")),
+        ("driver", memory.driver, say("kept by the driver: the engine sees the rest of the card")),
     ):
         yield Term(group="memory", name=name, value=float(column[row]) / GIB, unit="GiB", formula=formula)
 
@@ -272,9 +278,10 @@ def _speculation_terms(sized: Sized, row: int, question: InferenceQuestion) -> I
     )
 
 
-def _distribution_terms(sized: Sized, row: int) -> Iterator[Term]:
+def _distribution_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterator[Term]:
     estimate = sized.sizing.estimate
-    for quantity, statistics in (("TTFT", estimate.ttft_s), ("TPOT", estimate.tpot_s)):
+    quantities = {"TTFT": estimate.ttft_s} | ({} if question.answers_at_once else {"TPOT": estimate.tpot_s})
+    for quantity, statistics in quantities.items():
         for name, seconds in statistics.items():
             value = float(seconds[row]) * 1e3
             yield Term(

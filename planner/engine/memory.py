@@ -86,6 +86,8 @@ class ServingMemory:
 
     capacity: Floats
     """What the framework sees."""
+    driver: Floats
+    """Kept by the driver: with ``capacity`` all that the card has."""
     budget: Floats
     """utilization x capacity."""
     weights: Floats
@@ -141,6 +143,7 @@ def serving_memory(
     pool = budget - weights - resident - activation - non_torch - graphs
     return ServingMemory(
         capacity=capacity,
+        driver=memory - capacity,
         budget=budget,
         weights=weights,
         resident=resident,

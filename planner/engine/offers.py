@@ -151,7 +151,9 @@ def select_offers(table: OfferTable, question: PlaceAndPurchase, today: date) ->
     Raises ``InvalidQuestion`` when a provider, country or accelerator is not in the catalog at all, and when the
     filters leave nothing: it names the one that took the last offers, and what leaving each out brings back.
     """
-    _check_names(table, question)
+    wrong = unknown_names(table, question)
+    if wrong:
+        raise InvalidQuestion(wrong)
     mask = np.ones(len(table.offers), dtype=np.bool_)
     rejections = []
     filters = list(_filters(table, question, today))
@@ -233,7 +235,8 @@ def _ways_back(filters: list[tuple[str, str, BoolArray]]) -> Iterator[str]:
             )
 
 
-def _check_names(table: OfferTable, question: PlaceAndPurchase) -> None:
+def unknown_names(table: OfferTable, question: PlaceAndPurchase) -> list[FieldError]:
+    """A fault for every filter that names what no offer has."""
     errors = []
     for name, asked, column in (
         ("providers", question.providers, table.provider),
@@ -241,6 +244,8 @@ def _check_names(table: OfferTable, question: PlaceAndPurchase) -> None:
         ("accelerators", question.accelerators, table.accelerator),
         ("instance_types", question.instance_types, table.instance_type),
     ):
+        if not asked:
+            continue
         known = np.unique(column)
         unknown = [item for item in asked if item not in known]
         if unknown:
@@ -253,8 +258,7 @@ def _check_names(table: OfferTable, question: PlaceAndPurchase) -> None:
                     code="unknown_name",
                 )
             )
-    if errors:
-        raise InvalidQuestion(errors)
+    return errors
 
 
 def in_stock(table: OfferTable, offer: IntArray, nodes: IntArray) -> tuple[BoolArray, tuple[Rejection, ...]]:

@@ -9,13 +9,15 @@ from typing import Any
 from planner.engine.errors import FieldError
 from planner.engine.sentences import FieldName, say
 
+TRAFFIC_PAIRS = (("users", "requests_per_user_per_day"), ("offline_requests", "offline_hours"))
+TRAFFIC_FIELDS = ("requests_per_second", "concurrency", *TRAFFIC_PAIRS[0], *TRAFFIC_PAIRS[1])
+"""The four ways to state the traffic."""
 VERSION = re.compile(r"v?\d{1,6}(\.\d{1,6}){0,5}([a-z.+-][0-9a-z.+-]*)?$", re.ASCII | re.IGNORECASE)
 
 
 def check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
     """What is wrong with how the traffic is stated: exactly one way, and both halves of it."""
-    pairs = (("users", "requests_per_user_per_day"), ("offline_requests", "offline_hours"))
-    given = [[values[name] is not None for name in pair] for pair in pairs]
+    given = [[values[name] is not None for name in pair] for pair in TRAFFIC_PAIRS]
     ways = [values["requests_per_second"] is not None, values["concurrency"] is not None, *map(any, given)]
     if sum(ways) != 1:
         return [
@@ -43,7 +45,7 @@ def check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
             allowed=say("{one} and {other} together", one=FieldName(pair[0]), other=FieldName(pair[1])),
             code="required",
         )
-        for pair, halves in zip(pairs, given, strict=True)
+        for pair, halves in zip(TRAFFIC_PAIRS, given, strict=True)
         if any(halves) and not all(halves)
     ]
 

@@ -10,7 +10,7 @@ from planner.engine.sentences import Code, Noun, say
 from planner.engine.training.layouts import AskedLayout, InvalidSize, invalid_sizes
 from planner.engine.training.profile import FrameworkProfile
 from planner.engine.training.work import ModelWork
-from planner.engine.workload import TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
 
 VOCABULARY_SLACK = 0.02
 """Vocabularies are padded differently; a larger difference is another tokenizer."""

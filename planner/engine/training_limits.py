@@ -15,9 +15,9 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import say
 from planner.engine.training.recipe import FROZEN_METHODS, OPTIMIZER_BYTES
 from planner.engine.training.work import ModelWork
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_remarks import LONGEST_DAYS
 from planner.engine.units import GIB, HOURS_PER_MONTH
-from planner.engine.workload import TrainingQuestion
 
 FloatArray = NDArray[np.float64]
 

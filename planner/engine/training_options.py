@@ -21,11 +21,11 @@ from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts
 from planner.engine.training_clusters import Clusters
 from planner.engine.training_limits import storage_usd_per_hour
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_ranking import TrainingRanking
 from planner.engine.training_run import Run, reliability_of
 from planner.engine.training_working import step_limit, working
 from planner.engine.units import GIB
-from planner.engine.workload import TrainingQuestion
 
 FloatArray = NDArray[np.float64]
 

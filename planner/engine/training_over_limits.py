@@ -15,10 +15,10 @@ from planner.engine.field_spec import specs
 from planner.engine.offers import OfferTable
 from planner.engine.sentences import FieldName, Noun, say
 from planner.engine.training_clusters import most_nodes, node_words
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_ranking import TrainingRanking
 from planner.engine.training_run import Run
 from planner.engine.units import HOURS_PER_MONTH
-from planner.engine.workload import TrainingQuestion
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]

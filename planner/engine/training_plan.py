@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Advice, Rejection, TrainingOption, TrainingPlan
 from planner.engine.cost import recommended
+from planner.engine.errors import Faults
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize, warnings
@@ -27,10 +28,10 @@ from planner.engine.training.search import BestLayouts, search_layouts
 from planner.engine.training_clusters import Clusters, training_clusters
 from planner.engine.training_options import build_options
 from planner.engine.training_over_limits import Slowdown, advise_limits, reject_options
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_ranking import TrainingRanking, rank_options
 from planner.engine.training_rejections import advise, reject_clusters
 from planner.engine.training_run import Run, chosen_batch, describe_run, stored_words
-from planner.engine.workload import TrainingQuestion
 
 IntArray = NDArray[np.int64]
 
@@ -47,9 +48,13 @@ def plan_training(
     teacher: ModelArch | None = None,
 ) -> TrainingPlan:
     """Size, time and price every way to train ``arch``; raises ``InvalidQuestion`` for what can't be asked."""
-    run = describe_run(question, arch, profiles, today, teacher)
     table = offer_table(snapshot)
-    selection = select_offers(table, question, today)
+    faults = Faults()
+    with faults.gathered():
+        run = describe_run(question, arch, profiles, today, teacher)
+    with faults.gathered():
+        selection = select_offers(table, question, today)
+    faults.raise_any()
     offer_rows = np.flatnonzero(selection.mask)
     used = np.unique(table.shape[offer_rows])
     offers_of = np.bincount(np.searchsorted(used, table.shape[offer_rows]), minlength=len(used))

@@ -12,9 +12,9 @@ from planner.engine.offers import OfferTable, in_stock
 from planner.engine.training.search import BestLayouts
 from planner.engine.training_clusters import Clusters
 from planner.engine.training_limits import storage_usd_per_hour
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_run import Run, useful_share, wall_hours
 from planner.engine.units import HOURS_PER_MONTH
-from planner.engine.workload import TrainingQuestion
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

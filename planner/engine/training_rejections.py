@@ -13,9 +13,9 @@ from planner.engine.sentences import say
 from planner.engine.training.recipe import FROZEN_METHODS
 from planner.engine.training.search import USABLE_SHARE, SearchResult
 from planner.engine.training_clusters import Clusters, node_words
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_run import Run
 from planner.engine.units import GIB
-from planner.engine.workload import TrainingQuestion
 
 IntArray = NDArray[np.int64]
 

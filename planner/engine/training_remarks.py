@@ -10,7 +10,7 @@ from planner.engine.answers import Advice
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import Noun, say
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
-from planner.engine.workload import TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
 
 LONGEST_DAYS: Final = 366.0
 """Options longer than a year are left out unless a deadline says otherwise."""

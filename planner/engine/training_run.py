@@ -28,9 +28,9 @@ from planner.engine.training.search import LayoutQuestion
 from planner.engine.training.work import ModelWork, model_work
 from planner.engine.training_checks import check_training
 from planner.engine.training_limits import Deadline, checkpoint_gib, data_gib, deadline_of
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_remarks import FINETUNE_METHODS, Described, assumptions, remarks
 from planner.engine.units import SECONDS_PER_HOUR
-from planner.engine.workload import TrainingQuestion
 
 FloatArray = NDArray[np.float64]
 

@@ -25,9 +25,9 @@ from planner.engine.training.stages import stage_memories
 from planner.engine.training.step import StepTime, step_time
 from planner.engine.training_clusters import Clusters, training_clusters
 from planner.engine.training_options import layout_of, recompute_name, sharding_name
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_run import Run, describe_run, useful_share, wall_hours
 from planner.engine.units import GIB
-from planner.engine.workload import TrainingQuestion
 
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
 

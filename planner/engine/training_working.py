@@ -18,9 +18,9 @@ from planner.engine.training.goodput import (
 from planner.engine.training.search import BestLayouts
 from planner.engine.training.step import StepTime, longest_resource
 from planner.engine.training_limits import checkpoint_bytes_per_param
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_run import Run
 from planner.engine.units import GIB, HOURS_PER_MONTH, SECONDS_PER_HOUR
-from planner.engine.workload import TrainingQuestion
 
 STEP_FORMULAS: Final = {
     "compute": say("2 (M N K + m0 N K + n0 M K + k0 M N) x passes / (efficiency x peak), layers and head"),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import FieldSpec, allowed_range, read_fields, specs
-from planner.engine.workload import parse_question
+from planner.engine.question_reading import read_with_faults
 
 # A config.json with a long list of unquantized modules has some 300 kB.
 MAX_BODY_BYTES = 2**20
@@ -26,12 +26,14 @@ _BOM = b"\xef\xbb\xbf"
 
 Path = tuple[str | int, ...]
 Input = TypeVar("Input")
+FaultsIn = Callable[[Mapping[str, Any]], list[FieldError]]
+"""What is wrong with a raw question beside its JSON types."""
 
 
-def read_question(question_type: type[Any], data: bytes) -> dict[str, Any]:
+def read_question(question_type: type[Any], data: bytes, faults_in: FaultsIn | None = None) -> dict[str, Any]:
     """The raw question in ``data`` (one JSON object, UTF-8), every value of its field's JSON type.
 
-    Raises ``InvalidQuestion`` with every fault found.
+    Raises ``InvalidQuestion`` with every fault found: of those that no type shows, what ``faults_in`` finds.
 
     >>> from planner.engine.workload import InferenceQuestion
     >>> read_question(InferenceQuestion, b'{"model": "llama", "concurrency": 8}')
@@ -41,15 +43,18 @@ def read_question(question_type: type[Any], data: bytes) -> dict[str, Any]:
     planner.engine.errors.InvalidQuestion: concurrency: Not a JSON number.
     """
     raw = read_object(data)
-    check_json_types(question_type, raw)
+    check_json_types(question_type, raw, faults_in)
     return raw
 
 
-def check_json_types(question_type: type[Any], raw: Mapping[str, Any]) -> None:
+def check_json_types(question_type: type[Any], raw: Mapping[str, Any], faults_in: FaultsIn | None = None) -> None:
     """Raise ``InvalidQuestion`` when a value isn't of its field's JSON type: with that and every other fault."""
     faults = _type_faults(question_type, raw)
     if faults:
-        raise InvalidQuestion(_with_other_faults(question_type, raw, faults))
+        others = faults_in(raw) if faults_in is not None else read_with_faults(question_type, raw)[1]
+        # One fault a field, the reader's first.
+        named = {error.field for error in others}
+        raise InvalidQuestion(others + [fault for fault in faults if fault.field not in named])
 
 
 def read_body(input_type: type[Input], data: bytes) -> Input:
@@ -185,16 +190,6 @@ def _json_type(value: object) -> str:
             return "a list"
         case _:
             return "an object"
-
-
-def _with_other_faults(question_type: type[Any], raw: Mapping[str, Any], faults: list[FieldError]) -> list[FieldError]:
-    """``faults`` after everything the question's own reader finds; one fault a field, the reader's first."""
-    try:
-        parse_question(question_type, raw)
-    except InvalidQuestion as invalid:
-        named = {error.field for error in invalid.errors}
-        return invalid.errors + [fault for fault in faults if fault.field not in named]
-    return faults
 
 
 def _type_faults(question_type: type, raw: Mapping[str, Any]) -> list[FieldError]:

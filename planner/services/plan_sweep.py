@@ -15,7 +15,8 @@ import numpy as np
 from planner.engine.answers import InferenceOption, InferencePlan, Rejection
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import specs
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.json_input import check_json_types
 from planner.services.plan_json import plain
 from planner.services.planning import plan_inference, resolve_draft, resolve_model

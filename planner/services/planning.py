@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
+from django.db import DatabaseError
 from django.utils import timezone
 
 from catalog.profiles import serving_memory_profile, serving_profiles
-from catalog.selectors import catalog_snapshot, find_model, model_names
+from catalog.selectors import CatalogNotLoaded, catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
 from planner.engine.answers import InferencePlan, TrainingOption, TrainingPlan
-from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
+from planner.engine.errors import Faults, FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference as size_inference
@@ -25,10 +26,14 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.training_plan import plan_training as time_training
 from planner.engine.training_series import TrainingSeries
 from planner.engine.training_series import training_series as series_of
-from planner.engine.workload import InferenceQuestion, PlaceAndPurchase, TrainingQuestion, parse_question
+from planner.engine.offers import offer_table, unknown_names
+from planner.engine.question_reading import read_with_faults
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion, PlaceAndPurchase
 from planner.selectors.price_books import snapshot_for
 from planner.selectors.scope import Scope
 
+Asked = TypeVar("Asked", bound=PlaceAndPurchase)
 NAMED_OPTIONS = 3
 _PRICES: ContextVar[Scope | None] = ContextVar("prices", default=None)
 
@@ -39,11 +44,12 @@ def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today:
     Raises ``InvalidQuestion`` naming every field at fault.
     """
     today = today or timezone.localdate()
-    question = parse_question(InferenceQuestion, raw)
+    snapshot = _snapshot(scope, today)
+    question = _checked(InferenceQuestion, raw, snapshot)
     return size_inference(
         question,
         resolve_model(question),
-        _snapshot(scope, today),
+        snapshot,
         serving_profiles(),
         memory_profile_of(question),
         today,
@@ -57,11 +63,12 @@ def plan_training(raw: Mapping[str, Any], *, scope: Scope | None = None, today: 
     Raises ``InvalidQuestion`` naming every field at fault.
     """
     today = today or timezone.localdate()
-    question = parse_question(TrainingQuestion, raw)
+    snapshot = _snapshot(scope, today)
+    question = _checked(TrainingQuestion, raw, snapshot)
     return time_training(
         question,
         resolve_model(question),
-        _snapshot(scope, today),
+        snapshot,
         training_profiles(),
         today,
         _teacher(question),
@@ -73,11 +80,12 @@ def training_series(
 ) -> TrainingSeries:
     """What is drawn of one option of the plan that the same question has."""
     today = today or timezone.localdate()
-    question = parse_question(TrainingQuestion, raw)
+    snapshot = _snapshot(scope, today)
+    question = _checked(TrainingQuestion, raw, snapshot)
     return series_of(
         question,
         resolve_model(question),
-        _snapshot(scope, today),
+        snapshot,
         training_profiles(),
         today,
         option,
@@ -106,6 +114,39 @@ def option_series(
         )
         raise InvalidQuestion([fault])
     return training_series(raw, found, scope=scope, today=today)
+
+
+def faults_in(question_type: type[PlaceAndPurchase], raw: Mapping[str, Any], scope: Scope | None) -> list[FieldError]:
+    """What is wrong with a question by itself and against the catalog, where there is one: all of it at once."""
+    try:
+        snapshot = _snapshot(scope, timezone.localdate())
+    except (CatalogNotLoaded, DatabaseError):
+        return read_with_faults(question_type, raw)[1]
+    return _read(question_type, raw, snapshot)[1]
+
+
+def _checked(question_type: type[Asked], raw: Mapping[str, Any], snapshot: CatalogSnapshot) -> Asked:
+    question, faults = _read(question_type, raw, snapshot)
+    if faults:
+        raise InvalidQuestion(faults)
+    return question
+
+
+def _read(
+    question_type: type[Asked], raw: Mapping[str, Any], snapshot: CatalogSnapshot
+) -> tuple[Asked, list[FieldError]]:
+    question, wrong = read_with_faults(question_type, raw)
+    faults = Faults(wrong)
+    faults.add(unknown_names(offer_table(snapshot), question))
+    if not {"model", "config"}.intersection(fault.field for fault in wrong):
+        with faults.gathered():
+            resolve_model(question)
+    with faults.gathered():
+        if isinstance(question, InferenceQuestion):
+            resolve_draft(question)
+        if isinstance(question, TrainingQuestion):
+            _teacher(question)
+    return question, faults.found
 
 
 def _teacher(question: TrainingQuestion) -> ModelArch | None:

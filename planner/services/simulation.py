@@ -16,6 +16,7 @@ from catalog.selectors import catalog_snapshot
 from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_summary import summarize
+from planner.engine.question_reading import parse_question
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet, planned_fleet
@@ -26,7 +27,7 @@ from planner.engine.simulate.run import simulate
 from planner.engine.simulate.setup import BatchedReplica
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.planning import memory_profile_of, plan_inference, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served

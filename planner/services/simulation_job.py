@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.question_reading import parse_question
 from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.json_input import check_json_types
 from planner.services.planning import resolve_model
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker

@@ -133,12 +133,14 @@ def _money(outcome: Outcome, costs: Costs) -> dict[str, Decimal | None]:
     """The bill, and what it comes to per million tokens: shared by the time prompts and answers took."""
     busy_s, prefill_s = float(outcome.busy_s.sum()), float(outcome.prefill_s.sum())
     input_share = _share(prefill_s, busy_s)
+    output_share = None if input_share is None else 1.0 - input_share
+    if input_share is not None and math.isnan(outcome.tpot.mean_s):
+        # Every output token came with its prefill.
+        input_share, output_share = 1.0, None
     return {
         "cost_usd": quantize(costs.usd, CENT),
         "usd_per_million_input_tokens": _per_million(costs.usd, input_share, outcome.input_tokens),
-        "usd_per_million_output_tokens": _per_million(
-            costs.usd, None if input_share is None else 1.0 - input_share, outcome.output_tokens
-        ),
+        "usd_per_million_output_tokens": _per_million(costs.usd, output_share, outcome.output_tokens),
         "usd_per_million_tokens": _per_million(costs.usd, 1.0, outcome.input_tokens + outcome.output_tokens),
     }
 

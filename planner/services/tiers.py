@@ -1,7 +1,8 @@
 """What each tier may keep and call: one table, asked by services, shown by pages, headers and the API.
 
 A tier is the organization's; a person has the best of theirs, who is in none has ``free``, and who is not signed in is
-``anonymous``. Limits on calls are in the settings (``API_RATES``).
+``anonymous``. Limits on calls are in the settings (``API_RATES``,
+``PAGE_RATES``).
 """
 
 from __future__ import annotations
@@ -117,4 +118,5 @@ def tier_of(user: User | AnonymousUser) -> str:
 
 def rates(tier: str) -> list[Rate]:
     """How many calls a tier may make."""
-    return [Rate(name=name, calls_per_minute=calls) for name, calls in settings.API_RATES[tier].items()]
+    found = settings.API_RATES[tier] | settings.PAGE_RATES[tier]
+    return [Rate(name=name, calls_per_minute=calls) for name, calls in found.items()]

@@ -12,7 +12,10 @@ from django.core.cache import cache
 from django.test import Client
 
 from planner.engine.answers import InferencePlan, TrainingPlan
-from planner.engine.workload import InferenceQuestion, TrainingQuestion, parse_question
+from planner.engine.errors import FieldError
+from planner.engine.question_reading import parse_question, read_with_faults
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.services import planning
 from tests.factories import plan_factory, training_plan_factory
 
@@ -38,6 +41,10 @@ def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def training(raw: Mapping[str, Any], **_: object) -> TrainingPlan:
         return training_plan_factory(question=asdict(parse_question(TrainingQuestion, raw)))
 
+    def by_itself(question_type: type, raw: Mapping[str, Any], **_: object) -> list[FieldError]:
+        return read_with_faults(question_type, raw)[1]
+
+    monkeypatch.setattr(planning, "faults_in", by_itself)
     monkeypatch.setattr(planning, "plan_inference", inference)
     monkeypatch.setattr(planning, "plan_training", training)
 

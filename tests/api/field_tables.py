@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.engine.field_spec import FieldSpec, allowed_range, specs
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 QUESTIONS = {question.__name__: question for question in (InferenceQuestion, TrainingQuestion)}

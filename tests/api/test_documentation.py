@@ -13,7 +13,8 @@ from planner.api.documents import openapi_document
 from planner.api.paging import DEFAULT_LIMIT, LIMIT
 from planner.api.price_book_entry_views import KINDS
 from planner.api.throttles import PlanThrottle, ReadThrottle, RunThrottle
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.idempotency import KEPT_FOR, KEY_LENGTH
 from planner.services.json_input import MAX_BODY_BYTES, MAX_DEPTH, MAX_ERRORS
 from planner.services.tiers import QUOTAS, TIERS
@@ -72,6 +73,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert re.search(rf"^\| `{name}`.* \| {quota.free:,} \| {quota.team:,} \|$", TEXT, re.MULTILINE), name
 
 
+@pytest.mark.usefixtures("catalog")
 def test_the_error_is_the_one_shown(post: Post) -> None:
     shown = json.loads(re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)[0])
-    assert post("inference", {"model": "m", "concurrency": 1, "headroom": 2}).json() == shown
+    assert post("inference", {"model": "Llama 3.1 8B", "concurrency": 1, "headroom": 2}).json() == shown

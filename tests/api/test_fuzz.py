@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from planner.api.throttles import PlanThrottle
 from planner.engine.errors import InvalidQuestion
 from planner.engine.field_spec import specs
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.services.error_envelope import envelope
 from planner.services.json_input import read_object, read_question
 from planner.services.plan_json import encode

@@ -152,7 +152,9 @@ def test_from_a_plan_to_the_cart(api: Api) -> None:
     assert first.results[0].key != second.results[0].key
     assert api("quotes.read_quote", uuid4(), status=404).errors[0].code == "not_found"
     wrong = api(
-        "plans.plan_inference", body=api.models.InferenceQuestion(model="x", concurrency=1, headroom=2.0), status=400
+        "plans.plan_inference",
+        body=api.models.InferenceQuestion(model="Llama 3.1 8B", concurrency=1, headroom=2.0),
+        status=400,
     )
     assert [(error.code, error.attr) for error in wrong.errors] == [("out_of_range", "headroom")]
 

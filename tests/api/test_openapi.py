@@ -18,7 +18,9 @@ from planner.api.documents import openapi_document
 from planner.api.plan_views import INFERENCE_EXAMPLE, TRAINING_EXAMPLE
 from planner.api.schema import field_schema
 from planner.engine.field_spec import FieldSpec, specs
-from planner.engine.workload import InferenceQuestion, TrainingQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 

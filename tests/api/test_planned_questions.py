@@ -14,7 +14,8 @@ from catalog.selectors import model_names
 from planner.api.plan_views import INFERENCE_EXAMPLE, TRAINING_EXAMPLE
 from planner.api.throttles import PlanThrottle
 from planner.engine.field_spec import FieldSpec, specs
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.models import Run
 from planner.services.plan_json import encode, plan_to_json
 from planner.services.planning import plan_inference
@@ -54,6 +55,27 @@ def test_the_documented_training_example_is_planned(post: Post) -> None:
     for option in plan["options"]:
         assert option["speed"]["days"] <= 30
         assert Decimal(option["usd_total"]) > 0
+
+
+def test_one_output_token_has_null_for_its_time_and_price(post: Post) -> None:
+    plan = post("inference", INFERENCE_EXAMPLE | {"output_tokens": 1}).json()
+    assert faults("InferencePlan", plan) == []
+    for option in plan["options"]:
+        assert option["speed"]["tpot_ms"] == dict.fromkeys(("mean", "p50", "p90", "p95", "p99"))
+        assert option["usd_per_million_output"] is None
+        assert Decimal(option["usd_per_million_input"]) > 0
+
+
+def test_a_wrong_type_and_unknown_names_are_told_at_once(post: Post) -> None:
+    asked = INFERENCE_EXAMPLE | {"headroom": "0.2", "providers": ["nobody"], "model": "none such", "max_options": 0}
+    answer = post("inference", asked)
+    assert answer.status_code == 400
+    assert {error["attr"]: error["code"] for error in answer.json()["errors"]} == {
+        "headroom": "invalid",
+        "providers": "unknown_name",
+        "model": "unknown_model",
+        "max_options": "out_of_range",
+    }
 
 
 def test_the_api_answers_what_the_service_plans(post: Post) -> None:

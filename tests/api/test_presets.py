@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
 from tests.api.documented import faults
 
 

@@ -11,7 +11,8 @@ from planner.engine.answers import InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.inference_evaluate import era_of
 from planner.engine.inference_plan import plan_inference
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, snapshot
 

@@ -17,7 +17,9 @@ from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_plan import plan_inference
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
+from tests.engine.answered import output_usd, tpot_ms
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
 
 
@@ -47,10 +49,23 @@ def test_cost_is_price_times_nodes_times_hours() -> None:
 def test_bill_divides_into_input_and_output_tokens() -> None:
     option = cheapest(requests_per_second=3, input_tokens=1200, output_tokens=300)
     month_s = 730 * 3600
-    bill = 3 * month_s / 1e6 * (1200 * float(option.usd_per_million_input) + 300 * float(option.usd_per_million_output))
+    bill = 3 * month_s / 1e6 * (1200 * float(option.usd_per_million_input) + 300 * output_usd(option))
     assert bill == pytest.approx(float(option.price.usd_per_month), rel=1e-4)
     tokens = 3 * month_s * 1500 / 1e6
     assert tokens * float(option.usd_per_million_tokens) == pytest.approx(float(option.price.usd_per_month), rel=1e-4)
+
+
+@pytest.mark.parametrize("regime", [{}, {"batching": "dynamic"}, {"batching": "static"}, {"pools": "both"}])
+def test_one_output_token_has_no_time_and_no_price_of_its_own(regime: dict[str, Any]) -> None:
+    answer = plan(output_tokens=1, tpot_ms=0.1, **regime)
+    assert answer.options
+    for option in answer.options:
+        assert set(option.speed.tpot_ms) == set(option.speed.ttft_ms)
+        assert set(option.speed.tpot_ms.values()) == {None}
+        assert option.usd_per_million_output is None
+        bill = option.usd_per_million_input * Decimal(repr(answer.mean_requests_s * 1000 * 3600)) / 10**6
+        assert float(bill) == pytest.approx(float(option.price.usd_per_hour), rel=1e-4)
+        assert not [term for term in option.working if term.name.startswith("TPOT")]
 
 
 def test_options_are_ranked_and_marked() -> None:
@@ -59,7 +74,7 @@ def test_options_are_ranked_and_marked() -> None:
     assert months == sorted(months)
     assert options[0].on_pareto_front
     front = [o for o in options if o.on_pareto_front]
-    latency = [o.speed.ttft_ms["p95"] + 249 * o.speed.tpot_ms["p95"] for o in front]
+    latency = [o.speed.ttft_ms["p95"] + 249 * tpot_ms(o, "p95") for o in front]
     assert latency == sorted(latency, reverse=True)
 
 
@@ -80,7 +95,7 @@ def test_working_sums_to_what_it_explains() -> None:
 def test_limits_hold_for_every_option() -> None:
     for option in plan(requests_per_second=50, ttft_ms=300, tpot_ms=20, headroom=0.3).options:
         assert option.speed.ttft_ms["p95"] <= 300
-        assert option.speed.tpot_ms["p95"] <= 20
+        assert tpot_ms(option, "p95") <= 20
         assert option.speed.utilization <= 0.7 + 1e-9
 
 

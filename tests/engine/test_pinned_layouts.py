@@ -13,7 +13,8 @@ from planner.engine.answers import InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_plan import plan_inference
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
 
 

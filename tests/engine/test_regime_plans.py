@@ -13,8 +13,10 @@ from planner.engine.answers import InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference
+from planner.engine.question_reading import parse_question
 from planner.engine.regime_notes import check_regimes
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion
+from tests.engine.answered import tpot_ms
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
 
@@ -55,7 +57,7 @@ def one(**raw: Any) -> Any:
 
 def test_drafts_shorten_answers_and_take_memory() -> None:
     plain, drafted = one(), one(speculation="eagle", draft_tokens=3, draft_acceptance=0.8)
-    assert drafted.speed.tpot_ms["mean"] < 0.7 * plain.speed.tpot_ms["mean"]
+    assert tpot_ms(drafted, "mean") < 0.7 * tpot_ms(plain, "mean")
     assert drafted.memory.parts_gib["draft_and_adapters"] == pytest.approx(0.5034e9 / 2**30, rel=0.01)
     assert "draft_and_adapters" not in plain.memory.parts_gib
     assert sum(drafted.memory.parts_gib.values()) + drafted.memory.free_gib == pytest.approx(
@@ -121,7 +123,7 @@ def test_a_draft_layer_that_is_not_known_is_said_so() -> None:
 def test_adapter_slots_take_memory_and_every_token_pays() -> None:
     plain, adapted = one(), one(lora_adapters=20, lora_rank=16)
     assert adapted.memory.parts_gib["draft_and_adapters"] == pytest.approx(8 * 2 * 41_943_040 / 2**30)
-    assert adapted.speed.tpot_ms["mean"] > plain.speed.tpot_ms["mean"] + 0.7
+    assert tpot_ms(adapted, "mean") > tpot_ms(plain, "mean") + 0.7
     assert adapted.confidence.kind == "extrapolated"
 
 

@@ -17,10 +17,12 @@ from planner.engine.inference_evaluate import evaluate
 from planner.engine.inference_plan import plan_inference
 from planner.engine.kv_cache import kv_bytes_per_sequence
 from planner.engine.offers import offer_table
+from planner.engine.question_reading import parse_question
 from planner.engine.serving_split import SplitPools, split_state
 from planner.engine.sizing import demand_of, load_of
 from planner.engine.split_sizing import TransferRates, size_split
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion
+from tests.engine.answered import output_usd, tpot_ms
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, snapshot
 
@@ -70,7 +72,7 @@ def test_decoding_is_undisturbed_and_obeys_littles_law() -> None:
     option = cheapest(tensor_parallel=1)
     replicas = option.layout.replicas
     step = sum(t.value for t in option.working if t.group == "step_time")
-    assert option.speed.tpot_ms["mean"] == pytest.approx(step)
+    assert tpot_ms(option, "mean") == pytest.approx(step)
     residents = option.speed.peak_requests_s / replicas * 249 * step / 1e3
     assert option.speed.concurrency / replicas == pytest.approx(residents, rel=0.01)
 
@@ -92,10 +94,10 @@ def test_each_limit_sizes_its_own_pool() -> None:
     assert pool(tight_ttft).layout.replicas > pool(loose).layout.replicas
     assert tight_ttft.layout.replicas == loose.layout.replicas
     assert tight_ttft.limit == "ttft_slo"
-    tight_tpot = cheapest(**asked, tpot_ms=loose.speed.tpot_ms["mean"] * 0.8)
+    tight_tpot = cheapest(**asked, tpot_ms=tpot_ms(loose, "mean") * 0.8)
     assert tight_tpot.layout.replicas > loose.layout.replicas
     assert pool(tight_tpot).layout.replicas == pool(loose).layout.replicas
-    assert tight_tpot.speed.tpot_ms["p95"] <= loose.speed.tpot_ms["mean"] * 0.8
+    assert tpot_ms(tight_tpot, "p95") <= tpot_ms(loose, "mean") * 0.8
 
 
 def test_both_pools_are_billed_and_priced_by_their_gpus() -> None:
@@ -108,7 +110,7 @@ def test_both_pools_are_billed_and_priced_by_their_gpus() -> None:
     assert option.price.usd_per_hour == option.price.usd_per_node_hour * option.cluster.nodes
     # Mean load 40 req/s of 2,000 and 250 tokens: the bill divides by pools.
     hour = 40 * 3600 / 1e6
-    bill = hour * (2000 * float(option.usd_per_million_input) + 250 * float(option.usd_per_million_output))
+    bill = hour * (2000 * float(option.usd_per_million_input) + 250 * output_usd(option))
     assert bill == pytest.approx(float(option.price.usd_per_hour), rel=1e-3)
     prefill_share = hour * 2000 * float(option.usd_per_million_input) / float(option.price.usd_per_hour)
     assert prefill_share == pytest.approx(found.gpus / option.cluster.gpus_used, rel=0.01)
@@ -147,7 +149,7 @@ def test_both_kinds_compete_on_one_front() -> None:
 def test_a_closed_loop_holds_its_clients() -> None:
     option = cheapest(requests_per_second=None, concurrency=400, tensor_parallel=1)
     assert option.speed.max_concurrency * 0.8 >= 400
-    whole = (option.speed.ttft_ms["mean"] + 249 * option.speed.tpot_ms["mean"]) / 1e3
+    whole = (option.speed.ttft_ms["mean"] + 249 * tpot_ms(option, "mean")) / 1e3
     assert option.speed.output_tok_s / 250 * whole == pytest.approx(400, rel=0.1)
 
 

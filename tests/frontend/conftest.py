@@ -10,7 +10,9 @@ import pytest
 
 from frontend import words
 from planner.engine.answers import InferencePlan, TrainingPlan
-from planner.engine.workload import InferenceQuestion, TrainingQuestion, parse_question
+from planner.engine.question_reading import parse_question
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.services import planning
 from tests.factories import plan_factory, training_plan_factory
 

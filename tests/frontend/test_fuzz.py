@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.engine.field_spec import specs
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 
 pytestmark = pytest.mark.usefixtures("catalog", "planner_answers")
 

@@ -23,7 +23,8 @@ from frontend.engine_texts import TEXTS
 from frontend.forms import build_form
 from planner.api.schema import BODIES
 from planner.engine.field_spec import specs
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
 from planner.models import RunStatus
 
 ROOT = Path(__file__).resolve().parents[2]

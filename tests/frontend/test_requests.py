@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from planner.access_log import AccessLog
-from planner.logs import LogFormat, configure_logs, masked
+from planner.logs import LogFormat, configure_logs, masked, one_line_for_a_bad_request
 from planner.models import AuditEntry, Role
 from planner.services.quotes import change_quote, create_quote, export_quote
 from tests.planner.organizations import Tenant, tenant_factory
@@ -74,6 +75,36 @@ def test_secrets_in_addresses_stay_out_of_the_log(
     line = parts.pop("()")(**parts).format(record)
     assert "Not Found: /shared/[secret]/" in line
     assert "abcdefgh" not in line
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+@pytest.mark.parametrize(
+    ("path", "host", "said"),
+    [
+        ("/training/?model=%00", "testserver", "A NUL character was sent.: /training/"),
+        ("/training/", "elsewhere.example", "Invalid HTTP_HOST header"),
+    ],
+)
+def test_a_request_refused_as_bad_is_one_line_of_the_log(
+    client: Client, caplog: pytest.LogCaptureFixture, log_format: LogFormat, path: str, host: str, said: str
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert client.get(path, headers={"host": host}).status_code == 400
+    (record,) = [each for each in caplog.records if each.name.startswith(("django.request", "django.security"))]
+    parts = configure_logs(level="INFO", log_format=log_format)["formatters"]["line"]
+    line = parts.pop("()")(**parts).format(record)
+    assert said in line
+    assert record.exc_info is None
+
+
+def test_a_fault_of_ours_keeps_its_traceback() -> None:
+    try:
+        raise RuntimeError("ours")
+    except RuntimeError:
+        record = logging.LogRecord("django.request", logging.ERROR, __file__, 1, "Broke", (), sys.exc_info())
+    record.status_code = 500
+    assert one_line_for_a_bad_request(record)
+    assert record.exc_info is not None
 
 
 @pytest.mark.parametrize(

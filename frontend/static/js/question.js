@@ -147,7 +147,7 @@
 
   // Faults stand above the old answer, which dims: nothing jumps while a number is half typed.
   document.body.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.target === answer && event.detail.xhr.status === 422) {
+    if (event.detail.target === answer && [422, 429].includes(event.detail.xhr.status)) {
       event.detail.target = problems;
       event.detail.swapOverride = "innerHTML";
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from django.db import OperationalError
 from catalog.selectors import CatalogNotLoaded
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
-from planner.engine.workload import InferenceQuestion, TrainingQuestion
+from planner.engine.workload import InferenceQuestion, PlaceAndPurchase
 from planner.services import planning
 from planner.services.error_envelope import envelope
 from planner.services.json_input import MAX_BODY_BYTES, read_question
@@ -68,6 +70,10 @@ def _read(file: str) -> bytes:
 
 def _plan(kind: str, data: bytes, series: str | None) -> InferencePlan | TrainingPlan | TrainingSeries:
     if kind == "inference":
-        return planning.plan_inference(read_question(InferenceQuestion, data))
-    question = read_question(TrainingQuestion, data)
+        return planning.plan_inference(_question(InferenceQuestion, data))
+    question = _question(TrainingQuestion, data)
     return planning.plan_training(question) if series is None else planning.option_series(question, series)
+
+
+def _question(question_type: type[PlaceAndPurchase], data: bytes) -> dict[str, Any]:
+    return read_question(question_type, data, partial(planning.faults_in, question_type, scope=None))

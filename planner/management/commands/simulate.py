@@ -14,9 +14,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
-from planner.engine.workload import InferenceQuestion, parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.error_envelope import envelope
 from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.json_input import MAX_BODY_BYTES, read_object, read_question

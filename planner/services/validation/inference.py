@@ -69,7 +69,8 @@ def _prediction(
         values={
             "output_tok_s_per_gpu": float(predicted.output_tok_s_per_gpu[row]),
             "ttft_ms": float(predicted.ttft_s[ttft][row]) * 1e3,
-            "tpot_ms": float(predicted.tpot_s[tpot][row]) * 1e3,
+            # One token comes with the prefill: there is no time after it.
+            "tpot_ms": float(predicted.tpot_s[tpot][row]) * 1e3 if case.output_tokens > 1 else None,
             "limit": LIMITS[int(predicted.limit[row])],
             "confidence": f"{confidence.kind} {confidence.low:.2f}-{confidence.high:.2f}",
         },

@@ -33,8 +33,8 @@ from planner.engine.training.search import (
     search_layouts,
 )
 from planner.engine.training.work import ModelWork, model_work
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
-from planner.engine.workload import TrainingQuestion
 from planner.services.validation.model_library import ModelLibrary
 from planner.services.validation.replay import Case, Prediction, Quantity, ReplayKind, number
 from planner.services.validation.training_case import sixteen_bit_peak

@@ -13,8 +13,9 @@ from catalog.training_files import training_profiles
 from planner.engine.answers import TrainingOption, TrainingPlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
+from planner.engine.question_reading import parse_question
 from planner.engine.training_plan import plan_training
-from planner.engine.workload import TrainingQuestion, parse_question
+from planner.engine.training_question import TrainingQuestion
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
 
 

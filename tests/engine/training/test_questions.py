@@ -10,9 +10,10 @@ from catalog.model_files import find_model
 from catalog.training_files import training_profiles
 from planner.engine.answers import TrainingPlan
 from planner.engine.errors import InvalidQuestion
+from planner.engine.question_reading import parse_question
 from planner.engine.training_plan import plan_training
+from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries, training_series
-from planner.engine.workload import TrainingQuestion, parse_question
 from tests.engine.small_catalog import TODAY, snapshot
 from tests.engine.training.test_plan import plan, term
 
