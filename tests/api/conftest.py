@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from django.urls import get_resolver
 
 from planner.engine.answers import InferencePlan, TrainingPlan
 from planner.engine.errors import FieldError
@@ -34,6 +35,8 @@ def _no_calls_yet() -> None:
 @pytest.fixture
 def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Questions are read as always, and answered with the plans of tests.factories."""
+    # Modules that take the functions themselves are to be loaded before these stand in for them.
+    assert get_resolver().url_patterns
 
     def inference(raw: Mapping[str, Any], **_: object) -> InferencePlan:
         return plan_factory(question=asdict(parse_question(InferenceQuestion, raw)))

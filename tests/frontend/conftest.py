@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from django.urls import get_resolver
 
 from frontend import words
 from planner.engine.answers import InferencePlan, TrainingPlan
@@ -28,6 +29,8 @@ def _names_of_this_database() -> None:
 @pytest.fixture
 def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Questions are read as always, and answered with the plans of tests.factories."""
+    # Modules that take the functions themselves are to be loaded before these stand in for them.
+    assert get_resolver().url_patterns
 
     def inference(raw: Mapping[str, Any], **_: object) -> InferencePlan:
         return plan_factory(question=asdict(parse_question(InferenceQuestion, raw)))
