@@ -113,19 +113,33 @@ def test_agree_at_30_percent_of_capacity(name: str, prompt: int, answer: int, bu
     assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
 
 
-@pytest.mark.parametrize(("prompt", "answer", "budget"), [(300, 300, 8192), (700, 800, 2048), (3000, 50, 8192)])
-def test_attention_ranks_agree(prompt: int, answer: int, budget: int) -> None:
-    """Two ranks: a prompt holds up both, and one on the other rank comes along for nothing."""
-    step = DENSE._replace(attention_ranks=2.0, prompt_ranks=2.0)
+RANKED = {
+    "8b, two ranks": DENSE._replace(attention_ranks=2.0, prompt_ranks=2.0),
+    "experts, two ranks": STEPS["experts"]._replace(attention_ranks=2.0, prompt_ranks=2.0, collective_s=1e-3),
+    "experts, four ranks": STEPS["experts"]._replace(attention_ranks=4.0, prompt_ranks=4.0, collective_s=1e-3),
+}
+
+
+@pytest.mark.parametrize("budget", [2048, 8192])
+@pytest.mark.parametrize("answer", [200, 800])
+@pytest.mark.parametrize("prompt", [300, 1500, 3000, 8000])
+@pytest.mark.parametrize("name", RANKED)
+def test_attention_ranks_agree(name: str, prompt: int, answer: int, budget: int) -> None:
+    """A prompt holds up all ranks, and others on theirs come along: for nothing, or for their experts.
+
+    ``budget`` is one rank's: on 2,048 tokens prompts come in up to four chunks, several of them side by side.
+    """
+    step = RANKED[name]
+    budget *= int(step.attention_ranks)
     capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
     expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
     outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
     assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.04)
 
 
-@pytest.mark.parametrize(("prompt", "answer"), [(8000, 100), (3000, 50)])
-@pytest.mark.parametrize("name", ["8b", "70b, tensor", "two stages"])
+@pytest.mark.parametrize(("prompt", "answer"), [(8000, 100), (3000, 50), (3000, 800)])
+@pytest.mark.parametrize("name", STEPS)
 def test_prompts_of_several_chunks_agree_too(name: str, prompt: int, answer: int) -> None:
     """On a budget of 2,048 each prompt has iterations to itself, and the others queue."""
     capacity = float(closed_form(STEPS[name], prompt, answer, 2048, 1e-6).capacity_requests_s[0])
@@ -136,13 +150,13 @@ def test_prompts_of_several_chunks_agree_too(name: str, prompt: int, answer: int
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_short_prompts_by_the_handful_agree_nearly(name: str) -> None:
+def test_short_prompts_by_the_handful_agree(name: str) -> None:
     """100 tokens, 20 answered: most iterations carry several prompts."""
     capacity = float(closed_form(STEPS[name], 100, 20, 8192, 1e-6).capacity_requests_s[0])
     expected = closed_form(STEPS[name], 100, 20, 8192, 0.3 * capacity)
     outcome = simulated(STEPS[name], 100, 20, 8192, 0.3 * capacity)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.04)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.04)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
 
 
 @pytest.mark.parametrize("name", STEPS)

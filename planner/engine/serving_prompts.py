@@ -1,0 +1,162 @@
+"""Prompts on a replica in an open loop: several in one iteration, or each in chunks of its own.
+
+Chunks of up to ``c`` prompts go on side by side, one on each attention rank. A prompt in ``K`` chunks begins two
+iterations after the one in which it came (one where the next isn't fixed ahead), and meets in its iterations those that
+came in any of ``2 K - 1`` around that one. Of these only the later ones are its own, with prompts in them for sure:
+
+    d = t(N) + E a(1 + Poisson(M))          M = rate (d* + 2 (1 - 1/K) d* + (K - 1) (K - 2) / K d)
+
+``a(j)`` is what an iteration takes longer with ``j`` of them, ``d*`` an iteration as a random moment meets it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.queueing import many_server_wait
+from planner.engine.serving_coefficients import ServingCoefficients
+from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
+
+FloatArray = NDArray[np.float64]
+
+MOST_BUSY: Final = 0.98
+"""Share of time that prompts take where they always wait."""
+SETTLING: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptQueue:
+    """Prompts with iterations to themselves, in steady state; seconds."""
+
+    service_s: Any
+    """From the first iteration of a prompt's own to the end of its last."""
+    wait_s: Any
+    """For an attention rank."""
+    some: Any
+    """Share of time that at least one is under way."""
+    full: Any
+    """Share of time that as many are as go on at a time."""
+    own_s: Any
+    """One of a prompt's own iterations."""
+    added_share: Any
+    """Share of time that prompts add to iterations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """What a prompt adds to the iterations that carry it, seconds."""
+
+    shared_s: Any
+    """Each of several that share one iteration."""
+    several_s: Any
+    """All of those that share one, where it isn't one alone."""
+    alone_s: Any
+    """In chunks of its own, nobody else's beside them."""
+    crowd_s: Any
+    """Of two and of all that go on side by side: what one iteration takes longer."""
+    sharing: Any
+    """1 where two prompts fit the token budget, 0 where hardly one does."""
+    chunks: Any
+    ranks: Any
+    """Prompts in chunks of their own that go on at a time."""
+
+    def queue(self, rate: FloatArray, iteration: Any, variation: tuple[Any, Any]) -> PromptQueue:
+        """The steady state at ``rate`` with decode iterations of ``iteration``, at these variations."""
+        chunks, several = self.chunks, self.ranks > 1.0
+        beside = np.zeros_like(rate)
+        for _ in range(SETTLING):
+            own = iteration + self._with_company(beside)
+            # Of the time that prompts are in service, as many are counted at once as are side by side.
+            alone = np.where(beside > 0.0, -np.expm1(-beside) / np.maximum(beside, 1e-12), 1.0)
+            some = np.minimum(rate * chunks * own * alone, MOST_BUSY)
+            met = some * own + (1.0 - some) * iteration
+            near = met + 2.0 * (1.0 - 1.0 / chunks) * met + (chunks - 1.0) * (chunks - 2.0) / chunks * own
+            beside = np.where(several, rate * near, 0.0)
+        serving = np.minimum(rate * chunks * own / self.ranks, MOST_BUSY)
+        full = np.minimum(serving ** (np.sqrt(2.0 * (self.ranks + 1.0)) - 1.0), some)
+        return PromptQueue(
+            service_s=chunks * own,
+            wait_s=many_server_wait(serving, chunks * own, self.ranks, *variation),
+            some=some,
+            full=full,
+            own_s=own,
+            added_share=some * (1.0 - iteration / own),
+        )
+
+    def _with_company(self, beside: Any) -> Any:
+        """What one iteration takes longer with a prompt's chunk and those of as many others, on average, by chance."""
+        one, (two, most) = self.alone_s / self.chunks, self.crowd_s
+        nobody = np.exp(-beside)
+        further = np.where(nobody < 1.0, beside / np.maximum(1.0 - nobody, 1e-12) - 1.0, 0.0)
+        beyond = np.clip(further / np.maximum(self.ranks - 2.0, 1.0), 0.0, 1.0)
+        return nobody * one + (1.0 - nobody) * (two + (most - two) * beyond)
+
+
+def prompts_of(
+    c: ServingCoefficients,
+    load: ServingLoad,
+    limits: AdmissionLimits,
+    decoding: FloatArray,
+    together: Any,
+    single: Any,
+) -> Prompts:
+    """What prompts add to iterations that decode ``decoding`` sequences.
+
+    Those that share one are ``together`` on average, and one alone in a share ``single`` of the cases: two points, as
+    what an iteration takes longer isn't linear in its tokens.
+    """
+    prompt, context = load.prompt_tokens, load.mean_context
+    attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
+    more = np.maximum((together - single) / np.maximum(1.0 - single, 1e-9), 1.0)
+    several, lone = c.carrying(more), c.carrying(1.0)
+    ranks = c.step.attention_ranks
+    room = chunk_room(c, limits, decoding)
+    # A prompt sits on one attention rank, whose budget is its share of the replica's.
+    own_room = room / ranks
+    base = c.iteration_s(decoding, decoding * context)
+
+    def added(of: ServingCoefficients, tokens: Any) -> Any:
+        return of.iteration_s(decoding, decoding * context, tokens, tokens * attended) - base
+
+    sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), np.clip(room / prompt - 1.0, 0.0, 1.0))
+    longest = np.minimum(own_room, prompt)
+    alone = added(lone, longest)
+    many = np.minimum(more * prompt, np.maximum(room * several.step.prompt_ranks / ranks, prompt))
+    crowded = added(several, many) * more * prompt / many
+    shared = (single * alone * prompt / longest + (1.0 - single) * crowded) / together
+    chunks = np.ceil(prompt / own_room)
+    crowd = (alone, alone)
+    if np.any(prompt > own_room):
+        whole = np.maximum(np.floor(prompt / own_room), 1.0)
+        rest = np.maximum(prompt - whole * own_room, 0.0)
+        last = np.where(rest > 0.0, added(lone, rest), 0.0)
+        if np.any(ranks > 1.0):
+            crowd = _crowds(c, ranks, prompt / chunks, longest, rest, chunks, added)
+        alone = whole * alone + last
+    return Prompts(
+        shared_s=shared,
+        several_s=crowded,
+        alone_s=alone,
+        crowd_s=crowd,
+        sharing=sharing,
+        chunks=chunks,
+        ranks=ranks,
+    )
+
+
+def _crowds(
+    c: ServingCoefficients, ranks: Any, mean: Any, longest: Any, rest: Any, chunks: Any, added: Any
+) -> tuple[Any, Any]:
+    """What an iteration takes longer with chunks of two prompts, and of as many as there are ranks: all wait for the
+    longest of them, which is a prompt's remainder only where every one is at its end."""
+    found = []
+    for beside in (np.minimum(2.0, ranks), ranks):
+        remainders = np.where(rest > 0.0, chunks**-beside, 0.0)
+        length = longest + (rest - longest) * remainders
+        tokens = np.maximum(beside * mean, length)
+        found.append(added(c.carrying(tokens / length), tokens))
+    return found[0], found[1]
