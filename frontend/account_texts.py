@@ -8,6 +8,16 @@ from __future__ import annotations
 from django.utils.translation import gettext_noop as _
 
 TEXTS = (
+    _("free"),
+    _("team"),
+    _("members"),
+    _("quotes a month"),
+    _("keys"),
+    _("draft"),
+    _("issued"),
+    _("superseded"),
+    _("price"),
+    _("quantity"),
     _("Name"),
     _("Such as the contract it stands for."),
     _("Mark-up"),

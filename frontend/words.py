@@ -84,7 +84,7 @@ MEMORY_PARTS: dict[str, str | Promise] = {
     "draft_and_adapters": _("Draft, adapters, copies"),
     "state": _("Recurrent state"),
     "gathered": _("Gathered layers"),
-    "free": _("Free"),
+    "free": _("Left free"),
 }
 GROUPS: dict[str, str | Promise] = {
     "demand": _("Demand"),

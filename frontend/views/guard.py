@@ -12,6 +12,7 @@ from django.shortcuts import render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from catalog.selectors import CatalogNotLoaded
+from frontend.sentences import shown
 from planner.selectors.scope import NotFound, scope_of
 from planner.services.page_limits import most_a_minute, seconds_to_wait
 from planner.services.tenancy import Conflict
@@ -87,7 +88,7 @@ def organization_page(permission: str) -> Callable[[View], View]:
             except NotFound as missing:
                 raise Http404(str(missing)) from missing
             except Conflict as conflict:
-                context = {"message": conflict.message, "allowed": conflict.allowed, "back": request.path}
+                context = {"message": shown(conflict.message), "allowed": shown(conflict.allowed), "back": request.path}
                 return render(request, "frontend/organization/conflict.html", context, status=409)
 
         return guarded

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from frontend import words
 from frontend.entry import Entry, build_entry
+from frontend.sentences import shown
 from frontend.tenancy import choose
 from frontend.views.guard import organization_page, signed_in
 from planner.engine.errors import InvalidQuestion
@@ -75,7 +76,7 @@ def set_role(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
     try:
         change_role(scope=scope, membership=scope.get(Membership, uuid), role=request.POST.get("role", ""))
     except InvalidQuestion as invalid:
-        messages.error(request, invalid.errors[0].message)
+        messages.error(request, shown(invalid.errors[0].message))
     else:
         messages.success(request, _("Saved."))
     return redirect("members", slug=scope.organization.slug)
@@ -146,7 +147,11 @@ def _accept(request: HttpRequest, user: User, token: str) -> HttpResponse:
     try:
         membership = invitations.accept_invitation(user=user, token=token)
     except Conflict as conflict:
-        context = {"message": conflict.message, "allowed": conflict.allowed, "back": reverse("organizations")}
+        context = {
+            "message": shown(conflict.message),
+            "allowed": shown(conflict.allowed),
+            "back": reverse("organizations"),
+        }
         return render(request, "frontend/organization/conflict.html", context, status=409)
     request.session.pop(INVITATION, None)
     choose(request, scope_of(user=user, organization=membership.organization.uuid))

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.entry import Entry, build_entry
+from frontend.sentences import shown
 from frontend.tenancy import choose, my_scopes
 from frontend.views.guard import organization_page, signed_in
 from planner.engine.errors import InvalidQuestion
@@ -34,7 +35,7 @@ def organizations(request: HttpRequest) -> HttpResponse:
         except InvalidQuestion as invalid:
             entry = build_entry(OrganizationInput, request.POST.dict(), invalid.errors)
         except Conflict as conflict:
-            return _list(request, entry, conflict.message, status=409)
+            return _list(request, entry, shown(conflict.message), status=409)
         else:
             choose(request, scope_of(user=request.user, organization=created.uuid))
             return redirect("organization", slug=created.slug)

@@ -47,7 +47,11 @@ def _groups(terms: tuple[Term, ...], words: Wording) -> Iterator[dict[str, Any]]
         yield {
             "title": words.name("group", code),
             "rows": [
-                [words.name("working", term.name), _with_unit(term.value, term.unit, words), term.formula]
+                [
+                    words.name("working", term.name),
+                    _with_unit(term.value, term.unit, words),
+                    words.formula(term.formula),
+                ]
                 for term in group
             ],
         }

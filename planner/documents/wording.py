@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
@@ -22,6 +23,8 @@ WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
 LANGUAGES: Final = ("en", "id")
 MINUS: Final = "\u2212"
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_WRITTEN_NUMBER: Final = re.compile(r"-?[\d,]+(\.\d+)?(e[+-]\d+)?", re.ASCII)
+_FORMAT: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}", re.ASCII)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -42,6 +45,28 @@ def _planned_sentences() -> tuple[tuple[str, re.Pattern[str]], ...]:
         for code, words in english.items()
         if code.startswith("planned.")
     )
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _formulas(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Formulas of plans as patterns of the engine's English, with what they are in a language; longest first."""
+    path = WORDS_DIR / f"formulas.{language}.json"
+    known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return tuple(
+        (_pattern(english), _FORMAT.sub(r"{\1}", translated))
+        for english, translated in sorted(known.items(), key=lambda item: -len(item[0]))
+    )
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """What a template with values put in looks like, each value a group of its name."""
+    parts, seen = [], set()
+    for text, name, _spec, _conversion in string.Formatter().parse(template):
+        parts.append(re.escape(text))
+        if name:
+            parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>.+?)")
+            seen.add(name)
+    return re.compile("".join(parts))
 
 
 class Wording:
@@ -75,6 +100,21 @@ class Wording:
             if found := pattern.fullmatch(text):
                 return self.say(code, **{name: self.planned(part) for name, part in found.groupdict().items()})
         return text
+
+    def formula(self, text: str) -> str:
+        """The formula of a plan's term in this language, where it is one that is known here; else as it is.
+
+        >>> wording("id").formula("12.5 req/s / 3 replicas"), wording("en").formula("12.5 req/s / 3 replicas")
+        ('12,5 permintaan/dtk / 3 replika', '12.5 req/s / 3 replicas')
+        """
+        for pattern, translated in _formulas(self.language):
+            if found := pattern.fullmatch(text):
+                return translated.format_map({name: self._part(part) for name, part in found.groupdict().items()})
+        return text
+
+    def _part(self, text: str) -> str:
+        """A value inside a formula: a number with the language's separators, words in the language."""
+        return text.translate(self._separators) if _WRITTEN_NUMBER.fullmatch(text) else self.formula(text)
 
     def statement(self, statement: Statement) -> str:
         """A sentence: its own text, or that of its code."""

@@ -12,6 +12,8 @@ from planner.engine.sentences import FieldName, Noun, say
 from planner.engine.workload import InferenceQuestion
 
 MOST = 3
+MORE_TIME = 10.0
+"""Times the hours of a job that no million replicas finish in them."""
 FOUR_BIT = ("awq_int4", "gguf_q4_k_m")
 EIGHT_BIT_CACHE = ("fp8", "int8")
 FITTING = frozenset({"budget", "ttft_slo", "tpot_slo"})
@@ -64,6 +66,17 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection], support: E
                 value=str(value),
             )
     yield from _looser(question, closest)
+    slow = closest.get("ttft_slo")
+    if question.batching != "continuous" and slow is not None:
+        suggestion = say("Continuous batching makes no request wait for a batch.")
+        yield Advice(field="batching", suggestion=suggestion, value="continuous")
+    if question.offline_hours is not None and "replicas" in closest:
+        longest = allowed["offline_hours"][0].maximum or question.offline_hours
+        hours = min(question.offline_hours * MORE_TIME, longest)
+        suggestion = say(
+            "Raise {field} to {value:,g} h: fewer replicas then do.", field=FieldName("offline_hours"), value=hours
+        )
+        yield Advice(field="offline_hours", suggestion=suggestion, value=f"{hours:g}")
     short = closest.get("memory") or closest.get("kv_memory")
     # Where something does fit, memory is not what stands in the way.
     if short is None or FITTING & closest.keys():

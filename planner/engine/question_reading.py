@@ -46,7 +46,7 @@ def _together(question_type: type, values: Mapping[str, Any], wrong: set[str]) -
             field="model",
             value=values["model"],
             message="Name a model or give its config.",
-            allowed="a catalog name, a Hugging Face id, or config",
+            allowed=say("a catalog name, a Hugging Face id, or config"),
             code="required",
         )
     if question_type is InferenceQuestion:

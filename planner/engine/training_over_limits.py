@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,6 +29,17 @@ Slowdown = Callable[[int, float], float]
 MARGIN = 0.995
 """Of tokens: covers the rounding of a number to its text."""
 ROUNDS = 3
+MOSTLY_WASTED = 0.5
+"""Below this share of useful time, failures and checkpoints are what stands in the way."""
+WASTE: dict[str, Callable[[float, float], bool]] = {
+    "checkpoint_minutes": operator.ne,
+    "checkpoint_stall_s": operator.gt,
+    "restart_minutes": operator.gt,
+    "replacement_minutes": operator.gt,
+    "gpu_hours_per_interruption": operator.lt,
+    "spot_interruptions_per_node_day": operator.gt,
+}
+"""What costs time beside training, and in which direction from its usual value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +165,8 @@ def advise_limits(
         yield from _more_money(ranking, table, budget, _least(budget.usd, dear & ~late))
     if len(late) and (late | dear).all():
         yield from _less_work(ranking, table, run, budget, slowdown)
+    if (late & ~dear).any():
+        yield from _less_waste(ranking, question, _least(ranking.hours, late & ~dear))
     if (late & ~dear).any() and question.nodes is None and question.gpus is None:
         yield from _more_nodes(ranking, run, question, late & ~dear)
 
@@ -230,6 +244,32 @@ def _manageable(tokens: float, excess: float, slowdown: Callable[[float], float]
             return float(f"{kept * MARGIN:.3g}")
         tried = kept
     return 0.0
+
+
+def _less_waste(ranking: TrainingRanking, question: TrainingQuestion, row: int) -> Iterator[Advice]:
+    """Where most of the time goes to failures and checkpoints: what of them is worse than usual."""
+    useful = float(ranking.useful[row])
+    if useful >= MOSTLY_WASTED:
+        return
+    known = specs(TrainingQuestion)
+    for field, worse in WASTE.items():
+        usual, asked = known[field][1], getattr(question, field)
+        if usual is None and asked is not None:
+            sentence = say(
+                "Leave {field} open: failures and checkpoints take {lost:.0%} of the time, less at the best interval.",
+                field=FieldName(field),
+                lost=1.0 - useful,
+            )
+            yield Advice(field=field, suggestion=sentence, value="")
+        elif usual is not None and worse(asked, usual):
+            sentence = say(
+                "Set {field} to {usual:,g} {unit}, as usual: failures and checkpoints take {lost:.0%} of the time.",
+                field=FieldName(field),
+                usual=usual,
+                unit=Noun(known[field][0].unit),
+                lost=1.0 - useful,
+            )
+            yield Advice(field=field, suggestion=sentence, value=f"{usual:.12g}")
 
 
 def _more_nodes(ranking: TrainingRanking, run: Run, question: TrainingQuestion, late: BoolArray) -> Iterator[Advice]:

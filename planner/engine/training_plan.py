@@ -7,6 +7,7 @@ offer the cheapest size is listed, and every size on the Pareto front of cost ag
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from typing import Final
@@ -25,12 +26,13 @@ from planner.engine.rejections import in_order
 from planner.engine.sentences import noun, say
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts, search_layouts
+from planner.engine.training_advice import advise
 from planner.engine.training_clusters import Clusters, training_clusters
 from planner.engine.training_options import build_options
 from planner.engine.training_over_limits import Slowdown, advise_limits, reject_options
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_ranking import TrainingRanking, rank_options
-from planner.engine.training_rejections import advise, reject_clusters
+from planner.engine.training_rejections import reject_clusters
 from planner.engine.training_run import Run, chosen_batch, describe_run, stored_words
 
 IntArray = NDArray[np.int64]
@@ -78,6 +80,9 @@ def plan_training(
         )
         found = int(np.count_nonzero(ranking.accepted))
         options = build_options(ranking, result.best, clusters, table, run, question, profiles, today)
+    ways_out: Sequence[Advice] = ()
+    if not options:
+        ways_out = over or advise(question, rejections, [table.shapes[row] for row in used], profiles)
     return TrainingPlan(
         question=asdict(question),
         catalog_version=snapshot.version,
@@ -94,11 +99,7 @@ def plan_training(
         options_found=found,
         options_tried=tried,
         rejections=in_order(rejections),
-        advice=(
-            *warnings(arch),
-            *run.advice,
-            *(() if options else (*over, *(() if over else advise(question, rejections)))),
-        ),
+        advice=(*warnings(arch), *run.advice, *ways_out),
         assumptions=(
             *run.assumptions,
             stored_words(question, run),

@@ -1,4 +1,4 @@
-"""Why clusters can't train, with the number that broke; and the ways out when nothing is left."""
+"""Why clusters can't train, with the number that broke."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Advice, Rejection
+from planner.engine.answers import Rejection
 from planner.engine.offers import Shape
 from planner.engine.sentences import say
-from planner.engine.training.recipe import FROZEN_METHODS
 from planner.engine.training.search import USABLE_SHARE, SearchResult
 from planner.engine.training_clusters import Clusters, node_words
-from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_run import Run
 from planner.engine.units import GIB
 
 IntArray = NDArray[np.int64]
-
-MOST_ADVICE = 3
 
 
 def reject_clusters(
@@ -81,55 +77,3 @@ def _no_layout(clusters: Clusters, shape: Shape, cluster: int, run: Run, count: 
         unit="GPUs",
         count=count,
     )
-
-
-def advise(question: TrainingQuestion, rejections: Sequence[Rejection]) -> tuple[Advice, ...]:
-    """Up to three changes, each with the number that the closest rejected option needed."""
-    closest: dict[str, Rejection] = {}
-    for rejection in rejections:
-        best = closest.get(rejection.code)
-        if best is None or _excess(rejection) < _excess(best):
-            closest[rejection.code] = rejection
-    return tuple(_ways(question, closest))[:MOST_ADVICE]
-
-
-def _excess(rejection: Rejection) -> float:
-    if rejection.value is None or rejection.limit is None:
-        return float("inf")
-    return rejection.value - rejection.limit
-
-
-def _ways(question: TrainingQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
-    short = closest.get("memory")
-    # Where something does fit, memory is not what stands in the way.
-    if short is not None and not {"finish_days", "budget"} & closest.keys():
-        if question.gpus is not None:
-            yield Advice(
-                field="gpus", suggestion=say("More GPUs: {subject} came closest.", subject=short.subject), value=""
-            )
-        if question.recompute in ("none", "selective"):
-            yield Advice(field="recompute", suggestion=say("Full recomputation keeps only layer inputs."), value="full")
-        if question.method == "full_finetune":
-            yield Advice(
-                field="method", suggestion=say("LoRA keeps no optimizer states of the base model."), value="lora"
-            )
-        yield from _lighter_states(question)
-    if "layout" in closest:
-        yield Advice(field="global_batch_tokens", suggestion=say("Let the search choose the global batch."), value="")
-
-
-def _lighter_states(question: TrainingQuestion) -> Iterator[Advice]:
-    """Ways to fewer states on a GPU: cut them over more ranks, or leave the optimizer's on the host."""
-    if question.framework == "ddp":
-        suggestion = say("FSDP2 cuts weights, gradients and states over all GPUs; DDP keeps them whole.")
-        yield Advice(field="framework", suggestion=suggestion, value="fsdp2")
-    elif question.sharding == "none":
-        yield Advice(
-            field="sharding", suggestion=say("Sharding cuts the states over data-parallel ranks."), value="auto"
-        )
-    else:
-        more = str(question.max_nodes * 2)
-        yield Advice(field="max_nodes", suggestion=say("More nodes share the states."), value=more)
-    if question.offload == "none" and question.method not in FROZEN_METHODS:
-        suggestion = say("The host can keep the optimizer's states; every step waits for its update.")
-        yield Advice(field="offload", suggestion=suggestion, value="optimizer")

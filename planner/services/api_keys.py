@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare, get_random_string
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import ApiKey, Membership, ServiceAccount, User
 from planner.selectors.scope import NotFound, Scope, scope_of
 from planner.services.organization_inputs import KeyInput
@@ -116,7 +117,7 @@ def _check(values: KeyInput) -> None:
                 field="expires_on",
                 value=values.expires_on.isoformat(),
                 message="In the past.",
-                allowed=f"{timezone.localdate().isoformat()} or later",
+                allowed=say("{day} or later", day=timezone.localdate().isoformat()),
             )
         )
     if faults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.engine.errors import FieldError
+from planner.engine.sentences import say
 
 
 def no_limits() -> FieldError:
@@ -10,8 +11,8 @@ def no_limits() -> FieldError:
     return FieldError(
         field="ttft_ms",
         value=None,
-        message="A smallest fleet needs a limit to hold.",
-        allowed="ttft_ms, tpot_ms or both",
+        message=say("A smallest fleet needs a limit to hold."),
+        allowed=say("ttft_ms, tpot_ms or both"),
         code="required",
     )
 
@@ -21,7 +22,11 @@ def never_met(percentile: str, most: int) -> FieldError:
     return FieldError(
         field="ttft_ms",
         value=None,
-        message=f"No fleet of up to {most:,} replicas holds the limits at {percentile} for this traffic.",
-        allowed="looser limits, or another option",
+        message=say(
+            "No fleet of up to {most:,} replicas holds the limits at {percentile} for this traffic.",
+            most=most,
+            percentile=percentile,
+        ),
+        allowed=say("looser limits, or another option"),
         code="never_met",
     )

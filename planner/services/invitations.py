@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import Invitation, Membership, User
 from planner.models.audit import acting
 from planner.selectors.invitations import find_invitation
@@ -53,7 +54,7 @@ def invite(*, scope: Scope, values: InvitationInput) -> Invited:
     email = _checked_email(values.email)
     role = checked_role(values.role)
     if scope.rows(Membership).filter(user__email__iexact=email).exists():
-        raise Conflict("already_member", f"{email} is a member already.", "another address")
+        raise Conflict("already_member", say("{email} is a member already.", email=email), say("another address"))
     open_ones = scope.rows(Invitation).filter(accepted_at=None, revoked_at=None)
     for older in open_ones.filter(email=email):
         older.revoked_at = timezone.now()
@@ -61,7 +62,11 @@ def invite(*, scope: Scope, values: InvitationInput) -> Invited:
     require_room(scope.organization, "members")
     since = timezone.now() - timedelta(days=1)
     if scope.rows(Invitation).filter(created_at__gt=since).count() >= MOST_A_DAY:
-        raise Conflict("too_many", f"{MOST_A_DAY} invitations were made within a day.", "wait until tomorrow")
+        raise Conflict(
+            "too_many",
+            say("{most} invitations were made within a day.", most=MOST_A_DAY),
+            say("wait until tomorrow"),
+        )
     token = secrets.token_urlsafe(32)
     invitation = Invitation.objects.create(
         organization=scope.organization,
@@ -97,7 +102,7 @@ def revoke_invitation(*, scope: Scope, invitation: Invitation) -> Invitation:
     scope.require("planner.change_members")
     invitation = scope.get(Invitation, invitation.uuid, lock=True)
     if invitation.accepted_at is not None:
-        raise Conflict("already_accepted", "The invitation was accepted already.", "remove the member")
+        raise Conflict("already_accepted", "The invitation was accepted already.", say("remove the member"))
     if invitation.revoked_at is None:
         invitation.revoked_at = timezone.now()
         invitation.save(update_fields=["revoked_at"])

@@ -11,6 +11,7 @@ from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import Membership, Organization, Role, User
 from planner.models.audit import acting
 from planner.permissions import SERVICE_ACCOUNT_ROLES
@@ -36,7 +37,11 @@ def create_organization(*, user: User, name: str) -> Organization:
     with transaction.atomic(), acting(user=user):
         User.objects.select_for_update().get(pk=user.pk)
         if Membership.objects.filter(user=user, role=Role.OWNER).count() >= MOST_OWNED:
-            raise Conflict("too_many", f"You own {MOST_OWNED} organizations already.", "fewer organizations")
+            raise Conflict(
+                "too_many",
+                say("You own {most} organizations already.", most=MOST_OWNED),
+                say("fewer organizations"),
+            )
         suffix = get_random_string(8, _SLUG_LETTERS)
         organization = Organization.objects.create(
             name=name, slug=f"{slugify(name)[:50]}-{suffix}".lstrip("-"), tier=settings.DEFAULT_TIER
@@ -105,7 +110,14 @@ def checked_name(name: object, *, field: str = "name", longest: int = NAME_LENGT
     text = " ".join(name.split()) if isinstance(name, str) else ""
     if not text or len(text) > longest or not is_showable(text):
         raise InvalidQuestion(
-            [FieldError(field=field, value=name, message="Not a usable name.", allowed=f"1 to {longest} characters")]
+            [
+                FieldError(
+                    field=field,
+                    value=name,
+                    message="Not a usable name.",
+                    allowed=say("1 to {longest} characters", longest=longest),
+                )
+            ]
         )
     return text
 

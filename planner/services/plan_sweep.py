@@ -16,6 +16,7 @@ from planner.engine.answers import InferenceOption, InferencePlan, Rejection
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
+from planner.engine.sentences import say
 from planner.engine.workload import InferenceQuestion
 from planner.services.json_input import check_json_types
 from planner.services.plan_json import plain
@@ -87,7 +88,11 @@ def read_sweep(params: Mapping[str, Any]) -> Sweep:
         allowed = f"a whole number from 2 to {MOST_POINTS}"
         faults.append(FieldError(field="points", value=points, message="Out of range.", allowed=allowed))
     if not faults and lowest >= highest:
-        faults.append(FieldError(field="highest", value=highest, message="Not above lowest.", allowed=f"> {lowest:g}"))
+        faults.append(
+            FieldError(
+                field="highest", value=highest, message="Not above lowest.", allowed=say("> {lowest:g}", lowest=lowest)
+            )
+        )
     if faults or not isinstance(question, Mapping):
         raise InvalidQuestion(faults)
     return Sweep(question=question, lowest=lowest, highest=highest, points=points)

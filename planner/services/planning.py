@@ -16,6 +16,7 @@ from django.utils import timezone
 from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import CatalogNotLoaded, catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
+from planner.engine.sentences import say
 from planner.engine.answers import InferencePlan, TrainingOption, TrainingPlan
 from planner.engine.errors import Faults, FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot
@@ -210,18 +211,18 @@ def _unsupported(error: UnsupportedModel) -> FieldError:
         field="config",
         value=error.value,
         message=str(error),
-        allowed=f"a decoder-only transformer's config.json; see its key {error.field}",
+        allowed=say("a decoder-only transformer's config.json; see its key {field}", field=error.field),
         code="unsupported_model",
     )
 
 
 def _unknown_model(name: str) -> FieldError:
     near = difflib.get_close_matches(name, model_names(), n=3, cutoff=0.3)
-    hint = f"for example {', '.join(near)}; " if near else ""
+    hint = say("for example {names}; ", names=", ".join(near)) if near else ""
     return FieldError(
         field="model",
         value=name,
         message="Not in the catalog.",
-        allowed=f"{hint}a catalog name, a Hugging Face id, or give config",
+        allowed=say("{hint}a catalog name, a Hugging Face id, or give config", hint=hint),
         code="unknown_model",
     )

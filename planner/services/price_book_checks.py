@@ -10,6 +10,7 @@ from django.utils import timezone
 from catalog.importers.rows import COUNTRIES
 from catalog.selectors import catalog_snapshot, list_providers
 from planner.engine.errors import FieldError
+from planner.engine.sentences import say
 from planner.models import Commitment
 from planner.selectors.price_books import exchange_rate, known_currencies
 from planner.selectors.scope import Scope
@@ -41,7 +42,9 @@ def check_commitment(scope: Scope, columns: Columns) -> list[FieldError]:
         columns |= {"instance_type": "", "region": "", "country": "", "nodes": None, "purchase_option": "", "unit": ""}
         return faults
     if columns["nodes"] is None:
-        faults.append(FieldError(field="nodes", value=None, message="Needed.", allowed="1 or more", code="required"))
+        faults.append(
+            FieldError(field="nodes", value=None, message="Needed.", allowed=say("1 or more"), code="required")
+        )
     return [*faults, *_instance_faults(columns), *_region_faults(columns)]
 
 
@@ -56,7 +59,7 @@ def check_private(scope: Scope, columns: Columns) -> list[FieldError]:
         if not is_showable(columns[name]) or any(mark in columns[name] for mark in _SEPARATORS)
     ]
     if (columns["provider"], columns["name"]) in snapshot.instance_types:
-        faults.append(_fault(columns, "name", "In the catalog.", "another name, or a negotiated price for it"))
+        faults.append(_fault(columns, "name", "In the catalog.", say("another name, or a negotiated price for it")))
     accelerator = snapshot.accelerators.get(columns["accelerator"])
     if accelerator is None:
         faults.append(_unknown(columns, "accelerator", "Not in the catalog.", snapshot.accelerators))
@@ -65,9 +68,16 @@ def check_private(scope: Scope, columns: Columns) -> list[FieldError]:
     if columns["link"] == "auto":
         columns["link"] = accelerator.link if is_linked else "pcie" if columns["gpu_count"] > 1 else "none"
     elif columns["link"] in _SCALE_UP and not is_linked:
-        faults.append(_fault(columns, "link", f"{accelerator.name} has no such link.", "auto, pcie or none"))
+        faults.append(
+            _fault(
+                columns,
+                "link",
+                say("{accelerator} has no such link.", accelerator=accelerator.name),
+                "auto, pcie, none",
+            )
+        )
     elif columns["link"] == "none" and columns["gpu_count"] > 1:
-        faults.append(_fault(columns, "link", "Several GPUs are joined by something.", "auto or pcie"))
+        faults.append(_fault(columns, "link", say("Several GPUs are joined by something."), "auto, pcie"))
     columns["link_domain_gpus"] = columns["gpu_count"] if columns["link"] in _SCALE_UP else 1
     return faults
 

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import PriceBook, PriceBookFile
 from planner.selectors.scope import Scope
 from planner.services.audit import note_export
@@ -42,7 +43,11 @@ def attach_file(*, scope: Scope, book: PriceBook, name: str, content: bytes) -> 
     name = checked_name(PurePosixPath(name.replace("\\", "/")).name, longest=NAME_LENGTH)
     files = scope.rows(PriceBookFile).filter(price_book=book)
     if files.count() >= MOST_FILES:
-        raise Conflict("too_many", f"The price book has {MOST_FILES} files.", "delete one that is not needed")
+        raise Conflict(
+            "too_many",
+            say("The price book has {most} files.", most=MOST_FILES),
+            say("delete one that is not needed"),
+        )
     if files.filter(name=name).exists():
         raise _fault(name, "There is a file of this name.", "another name")
     media_type = _media_type(name, content)

@@ -9,6 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import (
     Commitment,
     Discount,
@@ -102,7 +103,11 @@ def add_entry(*, scope: Scope, book: PriceBook, values: EntryInput) -> PriceBook
     book = scope.get(PriceBook, book.uuid, lock=True)
     model, check = CHECKS[type(values)]
     if scope.rows(model).filter(price_book=book).count() >= MOST_ENTRIES:
-        raise Conflict("too_many", f"The price book has {MOST_ENTRIES} such entries.", "another price book")
+        raise Conflict(
+            "too_many",
+            say("The price book has {most} such entries.", most=MOST_ENTRIES),
+            say("another price book"),
+        )
     columns = _entry_columns(scope, book, values, check)
     _refuse_twin(scope, model, columns, None)
     entry: PriceBookRow = model.objects.create(organization=scope.organization, **columns)
@@ -150,7 +155,7 @@ def set_exchange_rate(*, scope: Scope, values: ExchangeRateInput) -> ExchangeRat
                     field=name,
                     value=getattr(values, name),
                     message="Not a usable currency.",
-                    allowed="two ISO 4217 codes, one of them USD",
+                    allowed=say("two ISO 4217 codes, one of them USD"),
                 )
                 for name in wrong
             ]
@@ -192,7 +197,7 @@ def _entry_columns(scope: Scope, book: PriceBook, values: EntryInput, check: Any
                 field="valid_until",
                 value=values.valid_until.isoformat(),
                 message="Before the first day.",
-                allowed=f"{values.valid_from.isoformat()} or later",
+                allowed=say("{day} or later", day=values.valid_from.isoformat()),
             )
         )
     columns["attachment"] = None

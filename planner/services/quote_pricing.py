@@ -29,6 +29,7 @@ from planner.engine.quote_math import (
     price_quote,
     to_amount,
 )
+from planner.engine.sentences import Noun, say
 from planner.models import Organization, ScenarioVersion
 from planner.selectors.price_books import exchange_rate
 from planner.services.quote_plan import plan_facts, statements
@@ -168,8 +169,12 @@ def _item(place: int, item: ItemTerms, terms: QuoteTerms, rates: _Rates, problem
             FieldError(
                 field="fx",
                 value=f"{currency} to {terms.currency}",
-                message=f"No exchange rate for line {place + 1}, {_name(item)}.",
-                allowed=f"a rate from {currency} to {terms.currency} with its day and source",
+                message=say("No exchange rate for line {place}, {name}.", place=place + 1, name=_name(item)),
+                allowed=say(
+                    "a rate from {currency} to {to} with its day and source",
+                    currency=currency,
+                    to=terms.currency,
+                ),
                 code="unknown_rate",
             )
         )
@@ -198,19 +203,29 @@ def _missing(terms: QuoteTerms, priced: Priced) -> Iterator[FieldError]:
                 yield FieldError(
                     field=f"items.{place}.{name}",
                     value=None,
-                    message=f"The {words} of line {place + 1}, {_name(item)}, is not known.",
-                    allowed=f"a {words}, or the line taken out",
+                    message=say(
+                        "The {words} of line {place}, {name}, is not known.",
+                        words=Noun(words),
+                        place=place + 1,
+                        name=_name(item),
+                    ),
+                    allowed=say("a {words}, or the line taken out", words=Noun(words)),
                     code=f"unknown_{words}",
                 )
     if not terms.items:
-        yield FieldError(field="items", value=[], message="Nothing is offered.", allowed="a line", code="empty")
+        yield FieldError(
+            field="items", value=[], message=say("Nothing is offered."), allowed=say("a line"), code="empty"
+        )
     if not terms.buyer.name:
         yield FieldError(
-            field="buyer.name", value="", message="The buyer has no name.", allowed="a name", code="required"
+            field="buyer.name", value="", message=say("The buyer has no name."), allowed=say("a name"), code="required"
         )
     if priced.total.term is not None and priced.total.term < 0:
         yield FieldError(
-            field="shares", value=str(priced.total.term), message="The total is below nothing.", allowed="less discount"
+            field="shares",
+            value=str(priced.total.term),
+            message=say("The total is below nothing."),
+            allowed=say("less discount"),
         )
 
 
@@ -222,8 +237,8 @@ def _tax(terms: TaxTerms, today: date, problems: list[FieldError]) -> Tax | None
                 FieldError(
                     field=f"tax.{missing}",
                     value="",
-                    message="A stated tax rate needs it.",
-                    allowed="a text",
+                    message=say("A stated tax rate needs it."),
+                    allowed=say("a text"),
                     code="required",
                 )
             )
@@ -242,8 +257,8 @@ def _tax(terms: TaxTerms, today: date, problems: list[FieldError]) -> Tax | None
             FieldError(
                 field="tax.country",
                 value=terms.country,
-                message=f"The catalog has no tax rule for it on {today}.",
-                allowed="a country with a rule, or name, rate and source",
+                message=say("The catalog has no tax rule for it on {today}.", today=today),
+                allowed=say("a country with a rule, or name, rate and source"),
                 code="unknown_tax",
             )
         )

@@ -23,6 +23,7 @@ from planner.documents.spreadsheet import render_xlsx
 from planner.documents.tables import render_csv
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.quote_math import plain_decimal
+from planner.engine.sentences import Noun, say
 from planner.models import AuditEntry, Quote, QuoteCounter, QuoteStatus, ScenarioVersion
 from planner.selectors.price_books import price_book_in_use
 from planner.selectors.scope import Scope
@@ -110,7 +111,11 @@ def accept_quote(*, scope: Scope, quote: Quote) -> Quote:
     quote = scope.get(Quote, quote.uuid, lock=True)
     status = quote.shown_status(timezone.localdate())
     if status != QuoteStatus.ISSUED:
-        raise Conflict("wrong_status", f"The quote is {status}.", "an issued quote within its validity")
+        raise Conflict(
+            "wrong_status",
+            say("The quote is {status}.", status=Noun(status)),
+            say("an issued quote within its validity"),
+        )
     quote.status, quote.accepted_at = QuoteStatus.ACCEPTED, timezone.now()
     quote.save(update_fields=["status", "accepted_at", "updated_at"])
     tell_of_quote("quote.accepted", quote)
@@ -123,7 +128,7 @@ def revise_quote(*, scope: Scope, quote: Quote) -> Quote:
     scope.require("planner.change_quote")
     quote = scope.get(Quote, quote.uuid, lock=True)
     if quote.status != QuoteStatus.ISSUED:
-        raise Conflict("wrong_status", f"The quote is {quote.status}.", "an issued quote")
+        raise Conflict("wrong_status", say("The quote is {status}.", status=Noun(quote.status)), say("an issued quote"))
     return Quote.objects.create(
         organization=scope.organization,
         title=quote.title,
@@ -143,7 +148,7 @@ def checked_terms(raw: Mapping[str, Any]) -> QuoteTerms:
         (f"fx.{place}.{side}", getattr(rate, side)) for place, rate in enumerate(terms.fx) for side in ("base", "quote")
     ]
     faults = [
-        FieldError(field=field, value=code, message="Not a currency.", allowed="an ISO 4217 code like USD")
+        FieldError(field=field, value=code, message=say("Not a currency."), allowed=say("an ISO 4217 code like USD"))
         for field, code in codes
         if not known_currency(code)
     ]
@@ -247,7 +252,11 @@ def _mark_up(scope: Scope) -> list[dict[str, str]]:
 def _draft(scope: Scope, quote: Quote) -> Quote:
     quote = scope.get(Quote, quote.uuid, lock=True)
     if not quote.is_draft:
-        raise Conflict("wrong_status", f"The quote is {quote.status}: it can't be changed.", "a draft")
+        raise Conflict(
+            "wrong_status",
+            say("The quote is {status}: it can't be changed.", status=Noun(quote.status)),
+            say("a draft"),
+        )
     return quote
 
 
@@ -256,7 +265,9 @@ def _issue(scope: Scope, quote: Quote) -> Quote:
     year = timezone.localdate(now).year
     replaced = scope.get(Quote, quote.replaces.uuid, lock=True) if quote.replaces else None
     if replaced is not None and replaced.status != QuoteStatus.ISSUED:
-        raise Conflict("wrong_status", f"The quote to replace is {replaced.status}.", "a new quote")
+        raise Conflict(
+            "wrong_status", say("The quote to replace is {status}.", status=Noun(replaced.status)), say("a new quote")
+        )
     draft = priced(quote, now)
     if draft.problems:
         raise InvalidQuestion(list(draft.problems))

@@ -15,6 +15,7 @@ from django.utils import timezone
 from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import TURNS
+from planner.engine.sentences import say
 from planner.models import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
 from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name
@@ -108,7 +109,10 @@ def comment_on(*, scope: Scope, scenario: Scenario, text: str) -> ScenarioCommen
         raise InvalidQuestion(
             [
                 FieldError(
-                    field="text", value=text, message="Not a usable text.", allowed=f"1 to {COMMENT_LENGTH} characters"
+                    field="text",
+                    value=text,
+                    message=say("Not a usable text."),
+                    allowed=say("1 to {most} characters", most=COMMENT_LENGTH),
                 )
             ]
         )
@@ -123,10 +127,21 @@ def create_link(*, scope: Scope, scenario: Scenario, name: str = "", days: int |
     scope.require("planner.change_scenario")
     if days is not None and (not isinstance(days, int) or not 1 <= days <= LONGEST_LINK_DAYS):
         raise InvalidQuestion(
-            [FieldError(field="days", value=days, message="Out of range.", allowed=f"1 to {LONGEST_LINK_DAYS} days")]
+            [
+                FieldError(
+                    field="days",
+                    value=days,
+                    message="Out of range.",
+                    allowed=say("1 to {most} days", most=LONGEST_LINK_DAYS),
+                )
+            ]
         )
     if scenario.links.filter(revoked_at__isnull=True).count() >= MOST_LINKS:
-        raise Conflict("too_many", f"There are {MOST_LINKS} links to this scenario already.", "revoke one first")
+        raise Conflict(
+            "too_many",
+            say("There are {most} links to this scenario already.", most=MOST_LINKS),
+            say("revoke one first"),
+        )
     token = secrets.token_urlsafe(TOKEN_BYTES)
     link = ShareLink.objects.create(
         organization=scope.organization,
@@ -174,7 +189,10 @@ def checked_note(note: object) -> str:
         raise InvalidQuestion(
             [
                 FieldError(
-                    field="note", value=note, message="Not a usable text.", allowed=f"up to {NOTE_LENGTH} characters"
+                    field="note",
+                    value=note,
+                    message=say("Not a usable text."),
+                    allowed=say("up to {most} characters", most=NOTE_LENGTH),
                 )
             ]
         )
@@ -238,7 +256,11 @@ def _store_scenario(*, scope: Scope, name: str, kind: str, answer: dict[str, Any
 def _store_version(*, scope: Scope, scenario: Scenario, answer: dict[str, Any], note: str) -> ScenarioVersion:
     scenario = scope.get(Scenario, scenario.uuid, lock=True)
     if scenario.latest >= MOST_VERSIONS:
-        raise Conflict("too_many", f"The scenario has {MOST_VERSIONS} versions already.", "a clone")
+        raise Conflict(
+            "too_many",
+            say("The scenario has {most} versions already.", most=MOST_VERSIONS),
+            say("a clone"),
+        )
     scenario.latest += 1
     scenario.save(update_fields=["latest", "updated_at"])
     version = _add(scope, scenario, scenario.latest, answer, note)

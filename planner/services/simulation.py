@@ -17,6 +17,7 @@ from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_summary import summarize
 from planner.engine.question_reading import parse_question
+from planner.engine.sentences import say
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet, planned_fleet
@@ -187,7 +188,11 @@ def chosen_option(plan: InferencePlan, wanted: str) -> InferenceOption:
     if not plan.options:
         advice = "; ".join(f"{each.field}: {each.suggestion}" for each in plan.advice)
         raise InvalidQuestion(
-            [FieldError(field="plan", value=None, message="Nothing fits this question.", allowed=advice or "another")]
+            [
+                FieldError(
+                    field="plan", value=None, message=say("Nothing fits this question."), allowed=advice or "another"
+                )
+            ]
         )
     by_name = {option.id: option for option in plan.options}
     by_name |= {str(place): option for place, option in enumerate(plan.options)}
@@ -197,8 +202,8 @@ def chosen_option(plan: InferencePlan, wanted: str) -> InferenceOption:
                 FieldError(
                     field="option",
                     value=wanted,
-                    message="Not an option of this plan.",
-                    allowed=f"0 to {len(plan.options) - 1}, or an option's id",
+                    message=say("Not an option of this plan."),
+                    allowed=say("0 to {last}, or an option's id", last=len(plan.options) - 1),
                 )
             ]
         )

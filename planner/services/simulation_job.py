@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
+from planner.engine.sentences import say
 from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
@@ -112,11 +113,11 @@ def _read_regions(
     raw = params["regions"]
     if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_REGIONS or not all(isinstance(r, Mapping) for r in raw):
         allowed = f"a list of 1 to {MOST_REGIONS} objects"
-        faults.append(FieldError(field="regions", value=None, message="Not a list of regions.", allowed=allowed))
+        faults.append(FieldError(field="regions", value=None, message=say("Not a list of regions."), allowed=allowed))
         return ()
     if "trace" in params:
         allowed = "a trace of its own in each region"
-        faults.append(FieldError(field="trace", value=None, message="Given beside regions.", allowed=allowed))
+        faults.append(FieldError(field="trace", value=None, message=say("Given beside regions."), allowed=allowed))
     names = [str(region.get("name", "")) for region in raw]
     regions = []
     for place, region in enumerate(raw):
@@ -129,16 +130,16 @@ def _read_regions(
             regions.append(read)
     if sum(_requests(region.traffic) for region in regions if region.traffic is not None) > MOST_REQUESTS:
         allowed = f"up to {MOST_REQUESTS:,} requests in all regions"
-        faults.append(FieldError(field="regions", value=None, message="Too many requests.", allowed=allowed))
+        faults.append(FieldError(field="regions", value=None, message=say("Too many requests."), allowed=allowed))
     return tuple(regions)
 
 
 def _name_faults(name: object, before: Sequence[str]) -> list[FieldError]:
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
         allowed = f"a text of 1 to {LONGEST_NAME} characters"
-        return [FieldError(field="name", value=name, message="Not a name.", allowed=allowed)]
+        return [FieldError(field="name", value=name, message=say("Not a name."), allowed=allowed)]
     if name in before:
-        return [FieldError(field="name", value=name, message="Named twice.", allowed="another name")]
+        return [FieldError(field="name", value=name, message=say("Named twice."), allowed="another name")]
     return []
 
 
@@ -163,7 +164,9 @@ def _fallback(region: Mapping[str, Any], names: Sequence[str], faults: list[Fiel
     others = [name for name in names if name != region.get("name")]
     if not isinstance(raw, list) or len(raw) > MAX_FALLBACKS or any(name not in others for name in raw):
         allowed = f"up to {MAX_FALLBACKS} of: {', '.join(others) or 'no other region'}"
-        faults.append(FieldError(field="fallback", value=None, message="Not names of other regions.", allowed=allowed))
+        faults.append(
+            FieldError(field="fallback", value=None, message=say("Not names of other regions."), allowed=allowed)
+        )
         return ()
     return tuple(names.index(name) for name in raw)
 
@@ -185,11 +188,18 @@ def _read_region(
             faults += too_many_requests(traffic, MOST_REQUESTS)
     elif "traffic" in parts:
         faults.append(
-            FieldError(field="traffic", value=None, message="Given beside a trace.", allowed="one of traffic and trace")
+            FieldError(
+                field="traffic",
+                value=None,
+                message=say("Given beside a trace."),
+                allowed=say("one of traffic and trace"),
+            )
         )
     elif not isinstance(trace, str) or not has(trace):
         faults.append(
-            FieldError(field="trace", value=trace, message="No such trace.", allowed="the id of an uploaded trace")
+            FieldError(
+                field="trace", value=trace, message=say("No such trace."), allowed=say("the id of an uploaded trace")
+            )
         )
     round_trip_ms = _bounded(raw or {}, "round_trip_ms", 0.0, 60_000.0, faults)
     spill = _bounded(raw or {}, "spill_outstanding", 1, 1_000_000, faults)
@@ -213,7 +223,14 @@ def _bounded(
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, type(low) | int) or not low <= value <= high:
-        faults.append(FieldError(field=name, value=value, message="Out of range.", allowed=f"{low:g} to {high:,g}"))
+        faults.append(
+            FieldError(
+                field=name,
+                value=value,
+                message="Out of range.",
+                allowed=say("{low:g} to {high:,g}", low=low, high=high),
+            )
+        )
         return None
     return value
 
@@ -260,7 +277,7 @@ def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldE
         return []
     hours = traffic.hours * most / requests
     allowed = f"up to {hours:.4g} h at this load ({most:,} requests)"
-    return [FieldError(field="traffic.hours", value=traffic.hours, message="Too many requests.", allowed=allowed)]
+    return [FieldError(field="traffic.hours", value=traffic.hours, message=say("Too many requests."), allowed=allowed)]
 
 
 def _requests(traffic: TrafficQuestion) -> float:

@@ -16,6 +16,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q
 from django.utils import timezone
 
+from planner.engine.sentences import Noun, say
 from planner.models import ApiKey, Invitation, Membership, Organization, PriceBook, Quote, Scenario, Tier, User, Webhook
 from planner.services.tenancy import Conflict
 
@@ -92,9 +93,14 @@ def require_room(organization: Organization, name: str) -> None:
     """Raise ``Conflict`` where one more would be too many; the caller holds the organization's lock."""
     found = usage(organization, name)
     if found.used >= found.limit:
-        words = name.replace("_", " ")
-        message = f"The {organization.tier} tier has {found.limit} {words}, and all are used."
-        raise Conflict("too_many", message, f"fewer {words}, or a higher tier")
+        things = name.replace("_", " ")
+        message = say(
+            "The {tier} tier has {limit:,} {things}, and all are used.",
+            tier=Noun(organization.tier),
+            limit=found.limit,
+            things=Noun(things),
+        )
+        raise Conflict("too_many", message, say("fewer {things}, or a higher tier", things=Noun(things)))
 
 
 def usage(organization: Organization, name: str) -> Usage:

@@ -163,11 +163,15 @@ def test_pages_say_it_before_it_bites(client: Client, acme: Tenant, monkeypatch:
     assert "Used by Acme" in limits
     assert limits.count("nearly used up") == 1
     narrow(monkeypatch, "members", 4)
-    refused = client.post(
-        reverse("invite", args=[acme.organization.slug]), {"email": "x@example.org", "role": "viewer"}
-    )
-    assert refused.status_code == 409
-    assert "The free tier has 4 members, and all are used." in refused.content.decode()
+    invited = reverse("invite", args=[acme.organization.slug]), {"email": "x@example.org", "role": "viewer"}
+    for language, said in (
+        ("en", "The free tier has 4 members, and all are used. What would do: fewer members, or a higher tier."),
+        ("id", "Tingkat gratis punya 4 anggota, dan semuanya terpakai."),
+    ):
+        refused = client.post(*invited, headers={"accept-language": language})
+        assert refused.status_code == 409
+        assert said in refused.content.decode()
+    assert '<th scope="col">Gratis' in client.get("/limits/", headers={"accept-language": "id"}).content.decode()
 
 
 def test_an_operator_sets_the_tier_in_the_admin(client: Client, acme: Tenant) -> None:

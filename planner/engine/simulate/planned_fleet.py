@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.engine.answers import InferenceOption
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.engine.simulate.autoscaling import DOWN, Hpa, Keda, ScalingRules
 from planner.engine.simulate.lifecycle import (
     Autoscaler,
@@ -114,19 +115,24 @@ def check_settings(settings: SimulationQuestion) -> None:
     """Raise ``InvalidQuestion`` where single settings are fine but don't go together."""
     errors = []
     if settings.min_replicas == 0 and settings.autoscaler == "hpa":
-        errors.append(_fault("min_replicas", 0, "An HPA doesn't scale to zero.", "1 or more, or autoscaler keda"))
+        errors.append(
+            _fault("min_replicas", 0, say("An HPA doesn't scale to zero."), say("1 or more, or autoscaler keda"))
+        )
     if settings.max_replicas is not None and settings.max_replicas < settings.min_replicas:
-        allowed = f"min_replicas ({settings.min_replicas}) or more"
-        errors.append(_fault("max_replicas", settings.max_replicas, "Below the fewest.", allowed))
+        allowed = say("{fewest} or more", fewest=settings.min_replicas)
+        errors.append(_fault("max_replicas", settings.max_replicas, say("Below the fewest."), allowed))
     if settings.upgrade_at_s is not None and settings.max_surge + settings.max_unavailable == 0:
-        message = "An upgrade without surge and with nothing unavailable can't begin."
-        errors.append(_fault("max_surge", 0, message, "1 or more, or max_unavailable 1 or more"))
+        message = say("An upgrade without surge and with nothing unavailable can't begin.")
+        errors.append(_fault("max_surge", 0, message, say("1 or more, or max_unavailable 1 or more")))
     if settings.batching != "continuous" and settings.prefill_replicas:
-        message = "Batches of whole requests have no prefill to split off."
-        errors.append(_fault("prefill_replicas", settings.prefill_replicas, message, "0, or batching continuous"))
+        message = say("Batches of whole requests have no prefill to split off.")
+        errors.append(_fault("prefill_replicas", settings.prefill_replicas, message, say("0, or batching continuous")))
     errors += [
         _fault(
-            "preferred_batches", size, "Not a batch size.", f"whole numbers from 1 to max_batch ({settings.max_batch})"
+            "preferred_batches",
+            size,
+            say("Not a batch size."),
+            say("whole numbers from 1 to {most:,}", most=settings.max_batch),
         )
         for size in settings.preferred_batches
         if not (size.isdecimal() and 1 <= int(size) <= settings.max_batch)

@@ -1,5 +1,6 @@
 """Words and glyphs: both languages say everything, and the fonts have what is printed."""
 
+import ast
 import json
 import re
 import string
@@ -8,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from babel.messages.pofile import read_po
 from fontTools.ttLib import TTFont
 
 from planner.documents import glyphs
@@ -16,7 +18,9 @@ from planner.documents.wording import LANGUAGES, WORDS_DIR, wording
 from planner.engine.quote_math import CATEGORIES, Currency
 from tests.planner.documents.quotes import quote
 
-ENGINE = Path(__file__).resolve().parents[3] / "planner" / "engine"
+ROOT = Path(__file__).resolve().parents[3]
+ENGINE = ROOT / "planner" / "engine"
+PO = ROOT / "frontend" / "locale" / "id" / "LC_MESSAGES" / "django.po"
 
 
 def words_of(language: str) -> dict[str, str]:
@@ -113,3 +117,38 @@ def test_those_sentences_are_the_plans_own() -> None:
     said = [words for code, words in english.items() if code.startswith("planned.")]
     written = re.sub(r"\{(\w+)[^{}]*\}", r"{\1}", sources)
     assert [words for words in said if words not in written] == []
+
+
+@pytest.mark.parametrize(
+    ("english", "indonesian"),
+    [
+        ("1,234.5 req/s / 3 replicas", "1.234,5 permintaan/dtk / 3 replika"),
+        (
+            "4 for capacity and headroom (headroom 0.2) + 1 spare",
+            "4 untuk kapasitas dan kelonggaran (kelonggaran 0,2) + 1 cadangan",
+        ),
+        ("2 nodes x 24.5000 USD/h x 730 h", "2 node x 24,5000 USD/jam x 730 jam"),
+        ('the engine logs "GPU KV cache size: 80,064 tokens"', 'mesin mencatat "GPU KV cache size: 80,064 tokens"'),
+        ("over all requests", "atas semua permintaan"),
+        ("nothing that is known", "nothing that is known"),
+    ],
+)
+def test_formulas_are_said_in_the_documents_language(english: str, indonesian: str) -> None:
+    assert wording("id").formula(english) == indonesian
+    assert wording("en").formula(english) == english
+
+
+def test_every_formula_has_its_indonesian_and_it_is_that_of_the_pages() -> None:
+    with PO.open("rb") as file:
+        of_pages = {message.id: message.string for message in read_po(file, locale="id")}
+    written = {
+        str(node.args[0].value)
+        for name in ("inference_working", "training_working")
+        for node in ast.walk(ast.parse((ENGINE / f"{name}.py").read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say"
+        if isinstance(node.args[0], ast.Constant)
+    }
+    shipped = json.loads((WORDS_DIR / "formulas.id.json").read_text(encoding="utf-8"))
+    assert written - shipped.keys() == set()
+    assert shipped == {english: of_pages[english] for english in shipped}
+    assert shipped.keys() - written == {"capacity and headroom", "the latency limits"}

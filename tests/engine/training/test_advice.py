@@ -1,0 +1,53 @@
+"""Nothing fits: what is said to change, and that it helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.engine.answers import TrainingPlan
+from tests.engine.training.test_plan import plan
+
+LARGE = {"model": "llama-3.1-405b", "tokens": 1e9}
+
+
+def followed(answer: TrainingPlan, asked: dict[str, Any], fields: set[str]) -> TrainingPlan:
+    """The plan of the question as the advice on these fields changes it."""
+    return plan(**{**asked, **{advice.field: advice.value for advice in answer.advice if advice.field in fields}})
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "values"),
+    [
+        ({"precision": "nvfp4"}, {"precision"}, ["fp8"]),
+        ({"checkpoint_minutes": 0.1, "checkpoint_stall_s": 36_000}, {"checkpoint_minutes"}, [""]),
+        ({"gpu_hours_per_interruption": 10, "restart_minutes": 10_000}, {"restart_minutes"}, ["10"]),
+        ({"gpus": 100_000}, {"gpus"}, ["64"]),
+        ({"gpus": 128}, {"max_nodes"}, ["16"]),
+        ({"gpus": 999_999}, {"gpus"}, ["64"]),
+        ({"tensor_parallel": 8, "gpus": 4}, {"tensor_parallel"}, [""]),
+        ({"micro_batch": 4096}, {"micro_batch"}, [""]),
+        ({"pipeline_parallel": 32, "nodes": 1}, {"pipeline_parallel"}, [""]),
+        ({"nodes": 100_000, "max_nodes": 100_000}, {"nodes"}, [""]),
+        (LARGE | {"max_nodes": 1}, {"max_nodes"}, ["16"]),
+        (LARGE | {"nodes": 1}, {"nodes"}, ["16"]),
+        (LARGE | {"framework": "ddp", "max_nodes": 64}, {"framework"}, ["fsdp2"]),
+        (LARGE | {"gpus": 8, "max_nodes": 64}, {"gpus"}, [""]),
+    ],
+)
+def test_every_empty_answer_says_what_to_change_and_that_helps(
+    asked: dict[str, Any], fields: set[str], values: list[str]
+) -> None:
+    answer = plan(**asked)
+    assert not answer.options
+    assert answer.advice
+    assert len({advice.field for advice in answer.advice}) == len(answer.advice)
+    assert [advice.value for advice in answer.advice if advice.field in fields] == values
+    assert followed(answer, asked, fields).options
+
+
+def test_time_lost_to_failures_is_said_in_numbers() -> None:
+    (first, second) = plan(checkpoint_minutes=0.1, checkpoint_stall_s=36_000).advice
+    assert "failures and checkpoints take 100% of the time" in first.suggestion
+    assert second.suggestion.startswith("Set checkpoint_stall_s to 10 s, as usual")
