@@ -11,8 +11,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from catalog.accuracy_file import GROUPINGS, AccuracyCase, AccuracySet
-from frontend import figures, numbers, words
+from frontend import numbers, words
 from frontend.answers.shown import Cell, Chart, Column
+from frontend.figures import canvas, scatter
 
 SET_NAMES: dict[str, str | Promise] = {
     "inference": gettext_lazy("Inference"),
@@ -120,10 +121,10 @@ def _chart(found: AccuracySet, quantity: str) -> Chart:
         id=f"parity-{quantity.replace('_', '-')}",
         title=_("%(quantity)s: off by %(median)s at the median of %(count)s")
         % {"quantity": name, "median": median, "count": count},
-        figure=figures.parity(
+        figure=scatter.parity(
             [_point(case, quantity) for case in cases],
-            figures.Axis(title=_("Measured, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
-            figures.Axis(title=_("Predicted, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
+            canvas.Axis(title=_("Measured, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
+            canvas.Axis(title=_("Predicted, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
         ),
     )
 
@@ -132,7 +133,7 @@ def _tick(value: float) -> str:
     return numbers.rounded(value) if value < 1000 else numbers.compact_money(value)
 
 
-def _point(case: AccuracyCase, quantity: str) -> figures.Point:
+def _point(case: AccuracyCase, quantity: str) -> scatter.Point:
     measured, predicted = case.pairs[quantity]
     unit = QUANTITIES[quantity][1]
     change = f"{predicted / measured - 1:+.1%}"
@@ -144,7 +145,7 @@ def _point(case: AccuracyCase, quantity: str) -> figures.Point:
     }
     text = f"<b>{case.model}</b>, {case.labels['precision']}<br>{case.setup}<br>{values}<br>{case.labels['source']}"
     label = MODEL_KINDS.get(case.labels["model_kind"], case.labels["model_kind"] or _("Not read"))
-    return figures.Point(id="", group=str(label), label="", x=measured, y=predicted, hover=text)
+    return scatter.Point(id="", group=str(label), label="", x=measured, y=predicted, hover=text)
 
 
 def _columns(found: AccuracySet) -> tuple[Column, ...]:

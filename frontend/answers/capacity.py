@@ -9,9 +9,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import figures, numbers, run_figures, words
+from frontend import numbers, words
 from frontend.answers.shown import Cell, Chart, Column
 from frontend.answers.simulation_words import as_number
+from frontend.figures import canvas, tried_fleets
 
 CSV_COLUMNS = (
     *("replicas", "autoscaled", "scaling_target", "min_replicas", "max_replicas", "met", "cost_usd", "gpu_hours"),
@@ -101,7 +102,7 @@ def _attainment(search: Mapping[str, Any]) -> Chart:
         "capacity-attainment",
         _("SLO attainment against cost"),
         "goodput_share",
-        figures.Axis(title=_("Share of requests within the limits"), tick=numbers.percent),
+        canvas.Axis(title=_("Share of requests within the limits"), tick=numbers.percent),
     )
 
 
@@ -112,13 +113,13 @@ def _goodput(search: Mapping[str, Any]) -> Chart:
         "capacity-goodput",
         _("Goodput: at most %(n)s requests/s within the limits") % {"n": numbers.rounded(best)},
         "goodput_requests_s",
-        figures.Axis(title=_("Goodput, requests/s"), tick=numbers.rounded),
+        canvas.Axis(title=_("Goodput, requests/s"), tick=numbers.rounded),
     )
 
 
-def _against_cost(search: Mapping[str, Any], name: str, title: str, key: str, y: figures.Axis) -> Chart:
+def _against_cost(search: Mapping[str, Any], name: str, title: str, key: str, y: canvas.Axis) -> Chart:
     tried = [
-        run_figures.Tried(
+        tried_fleets.Tried(
             cost=as_number(point["cost_usd"]) or 0.0,
             value=point[key] or 0.0,
             label="" if point["autoscaled"] else numbers.fixed(point["replicas"]),
@@ -129,9 +130,9 @@ def _against_cost(search: Mapping[str, Any], name: str, title: str, key: str, y:
         )
         for place, point in enumerate(search["tried"])
     ]
-    cost = figures.Axis(title=_("USD for the time"), tick=lambda value: "$" + numbers.compact_money(value))
+    cost = canvas.Axis(title=_("USD for the time"), tick=lambda value: "$" + numbers.compact_money(value))
     note = _("Numbers: replicas. Filled: holds the limits. Ringed: chosen.")
-    return Chart(id=name, title=title, figure=run_figures.against_cost(tried, cost, y), note=note)
+    return Chart(id=name, title=title, figure=tried_fleets.against_cost(tried, cost, y), note=note)
 
 
 def _hover(point: Mapping[str, Any]) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from frontend import figures, numbers, words
+from frontend import numbers, words
 from frontend.answers.parts import cluster_name
 from frontend.answers.shown import Chart
+from frontend.figures import canvas, stacks
 from planner.engine.answers import Cluster
 from planner.selectors.scenarios import Side
 
@@ -102,8 +103,8 @@ def _speed_charts(sides: Sequence[Side]) -> Iterator[Chart]:
 def _bars(key: str, title: str, measure: str, sides: Sequence[Side], values: Sequence[tuple[float, str]]) -> Chart:
     """One bar a scenario, in the order compared."""
     bars = [
-        figures.Bar(label=f"{n}. {side.name}"[:28], parts={COST: value}, total=text)
+        stacks.Bar(label=f"{n}. {side.name}"[:28], parts={COST: value}, total=text)
         for n, (side, (value, text)) in enumerate(zip(sides, values, strict=True), start=1)
     ]
-    figure = figures.stack(bars, {COST: measure}, {COST: figures.SERIES[0]}, height=60 + 44 * len(bars))
+    figure = stacks.stack(bars, {COST: measure}, {COST: canvas.SERIES[0]}, height=60 + 44 * len(bars))
     return Chart(id=key, title=title, figure=figure)

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import figures, numbers, words
+from frontend import numbers, words
 from frontend.answers import parts
 from frontend.answers.shown import Answer, Chart, Part
+from frontend.figures import canvas, scatter, stacks
 from frontend.sentences import shown
 from planner.engine.answers import GpuMemory, InferencePlan, Rejection, TrainingPlan
 
@@ -27,7 +28,7 @@ NEAREST = ("finish_days", "budget")
 def memory_chart(memory: GpuMemory) -> Chart:
     """One GPU's memory as one bar against its capacity."""
     shown = parts.memory_parts(memory)
-    bar = figures.Bar(label="", parts={**memory.parts_gib, "free": memory.free_gib}, total="")
+    bar = stacks.Bar(label="", parts={**memory.parts_gib, "free": memory.free_gib}, total="")
     return Chart(
         id="memory",
         title=_("%(share)s of each GPU's %(capacity)s GiB is spoken for")
@@ -35,7 +36,7 @@ def memory_chart(memory: GpuMemory) -> Chart:
             "share": numbers.percent(1 - memory.free_gib / memory.capacity_gib),
             "capacity": numbers.rounded(memory.capacity_gib),
         },
-        figure=figures.stack([bar], {part.key: part.label for part in shown}, parts.part_colors(shown), height=64),
+        figure=stacks.stack([bar], {part.key: part.label for part in shown}, parts.part_colors(shown), height=64),
         parts=shown,
     )
 
@@ -52,11 +53,11 @@ def compared(options: Sequence[parts.Option], chosen: parts.Option) -> list[part
 
 
 def tradeoff_chart(
-    points: Sequence[figures.Point], x: figures.Axis, y: figures.Axis, chosen_id: str, title: str
+    points: Sequence[scatter.Point], x: canvas.Axis, y: canvas.Axis, chosen_id: str, title: str
 ) -> Chart:
     """Cost against latency or time; what costs over ``REACH`` times the cheapest is left to the table."""
     reach = REACH * min((point.y for point in points), default=0.0)
-    near = figures.mark_front([point for point in points if point.y <= reach or point.id == chosen_id])
+    near = scatter.mark_front([point for point in points if point.y <= reach or point.id == chosen_id])
     rest = _("Others")
     note = _("Dotted: the Pareto front, where nothing is both cheaper and faster. Ringed: the option described here.")
     if len(near) < len(points):
@@ -66,9 +67,9 @@ def tradeoff_chart(
         }
     legend = tuple(
         Part(key=name, label=name, value="", share="", swatch=f"symbol-{n + 1}")
-        for name, n in figures.legend(near, rest)
+        for name, n in scatter.legend(near, rest)
     )
-    figure = figures.tradeoff(near, x, y, chosen_id, rest)
+    figure = scatter.tradeoff(near, x, y, chosen_id, rest)
     return Chart(id="tradeoff", title=title, figure=figure, parts=legend, note=note)
 
 

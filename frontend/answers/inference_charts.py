@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from frontend import figures, numbers, words
+from frontend import numbers, words
 from frontend.answers import frame, parts
 from frontend.answers.shown import Chart
+from frontend.figures import canvas, scatter, stacks
 from planner.engine.answers import InferenceOption, InferencePlan
 
 
@@ -19,15 +20,15 @@ def charts(plan: InferencePlan, chosen: InferenceOption, at: str) -> tuple[Chart
 
 def _tradeoff(plan: InferencePlan, chosen: InferenceOption, at: str) -> Chart:
     limit = plan.question.get("ttft_ms")
-    x = figures.Axis(
+    x = canvas.Axis(
         title=_("TTFT %(at)s, log scale") % {"at": words.choice(at)},
         tick=numbers.duration,
         limit=float(limit) if isinstance(limit, int | float) else None,
         limit_label=_("your TTFT limit"),
     )
-    y = figures.Axis(title=_("USD a month, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
+    y = canvas.Axis(title=_("USD a month, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
     points = [
-        figures.Point(
+        scatter.Point(
             id=option.id,
             group=parts.accelerator(option.cluster),
             label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.price.usd_per_month))}",
@@ -89,7 +90,7 @@ def _bill(plan: InferencePlan, chosen: InferenceOption) -> Chart:
     }
     compared = frame.compared(plan.options, chosen)
     bars = [
-        figures.Bar(
+        stacks.Bar(
             label=f"{parts.short_name(option.cluster)}<br>{words.provider(option.cluster.provider)}",
             # Clients that wait for their answers load the cluster evenly: their mean is their peak.
             parts=bill_parts(option, plan.mean_requests_s or option.speed.peak_requests_s),
@@ -102,7 +103,7 @@ def _bill(plan: InferencePlan, chosen: InferenceOption) -> Chart:
         id="bill",
         title=_("%(share)s of the month's bill serves the mean load")
         % {"share": frame.share_text(bars[0].parts, "mean")},
-        figure=figures.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
+        figure=stacks.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
         parts=legend,
     )
 

@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import Cell, Column, Part, RejectedGroup, RejectedLine, WayOut, WorkingGroup, WorkingLine
-from frontend.figures import SERIES
+from frontend.figures.canvas import SERIES
 from frontend.query import canonical_query
 from frontend.sentences import shown
 from planner.engine.answers import (

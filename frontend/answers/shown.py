@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frontend.figures import Figure
+from frontend.figures.canvas import Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from frontend import figures, numbers, run_figures
+from frontend import numbers
 from frontend.answers.shown import Chart, Part
 from frontend.answers.simulation_words import KINDS, PERCENTILES, as_number, incident_cells
+from frontend.figures import canvas, curves, run_events
 
 MOST_BREAKS = 40
 
@@ -47,7 +48,7 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
 def _latency(result: Mapping[str, Any], name: str, title: str) -> Chart:
     requests, limit = result["timeline"]["requests"], result["goodput"].get(f"{name}_limit_ms")
     lines = {at: requests[f"{name}_ms"][at] for at in PERCENTILES if at in requests[f"{name}_ms"]}
-    axis = figures.Axis(
+    axis = canvas.Axis(
         title=_("%(name)s, log scale") % {"name": name.upper()},
         tick=numbers.duration,
         limit=limit,
@@ -55,7 +56,7 @@ def _latency(result: Mapping[str, Any], name: str, title: str) -> Chart:
     )
     worst = max((value for value in lines.get("p95", ()) if value is not None), default=None)
     breaks = _breaks(result)
-    figure = run_figures.over_time(requests["bin_s"], result["duration_s"], lines, axis, is_log=True, breaks_s=breaks)
+    figure = curves.over_time(requests["bin_s"], result["duration_s"], lines, axis, is_log=True, breaks_s=breaks)
     return Chart(
         id=f"run-{name}",
         title=_("%(what)s: p95 at worst %(worst)s") % {"what": title, "worst": numbers.duration(worst)},
@@ -73,25 +74,25 @@ def _breaks(result: Mapping[str, Any]) -> list[float]:
 def _replicas(timeline: Mapping[str, Any], span: float) -> Chart:
     """What serves against what is asked: an autoscaler that lags shows as a gap."""
     requests, replicas = timeline["requests"], timeline["replicas"]
-    demand = run_figures.Beside(
+    demand = curves.Beside(
         name=_("Demand"),
         values=_rates(requests, "arrived", span),
         bin_s=requests["bin_s"],
-        axis=figures.Axis(title=_("Requests/s"), tick=numbers.rounded),
+        axis=canvas.Axis(title=_("Requests/s"), tick=numbers.rounded),
     )
     counts = {_("Ready"): replicas["ready"], _("Billed"): replicas["billed"]}
-    axis = figures.Axis(title=_("Replicas"), tick=numbers.rounded)
-    figure = run_figures.over_time(replicas["bin_s"], span, counts, axis, is_log=False, beside=demand)
+    axis = canvas.Axis(title=_("Replicas"), tick=numbers.rounded)
+    figure = curves.over_time(replicas["bin_s"], span, counts, axis, is_log=False, beside=demand)
     return Chart(id="run-replicas", title=_replica_finding(replicas), figure=figure)
 
 
 def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
     """KV caches and queues by replica: one that is fuller than the others shows as a stripe."""
     heat = timeline["heat"]
-    rows = figures.Axis(title=_("Replica"), tick=numbers.rounded)
+    rows = canvas.Axis(title=_("Replica"), tick=numbers.rounded)
     parts = (
-        ("kv", _("KV caches by replica"), figures.Axis(title=_("KV blocks in use"), tick=numbers.percent)),
-        ("waiting", _("Queues by replica"), figures.Axis(title=_("Requests waiting"), tick=numbers.rounded)),
+        ("kv", _("KV caches by replica"), canvas.Axis(title=_("KV blocks in use"), tick=numbers.percent)),
+        ("waiting", _("Queues by replica"), canvas.Axis(title=_("Requests waiting"), tick=numbers.rounded)),
     )
     for name, what, value in parts:
         highest = max((each or 0.0 for row in heat[name] for each in row), default=0.0)
@@ -99,12 +100,12 @@ def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
         yield Chart(
             id=f"run-heat-{name}",
             title=title,
-            figure=run_figures.heat_map(heat["bin_s"], span, heat[name], rows),
+            figure=run_events.heat_map(heat["bin_s"], span, heat[name], rows),
             parts=_scale(highest, value),
         )
 
 
-def _scale(highest: float, value: figures.Axis) -> tuple[Part, ...]:
+def _scale(highest: float, value: canvas.Axis) -> tuple[Part, ...]:
     """What the colours of a heat map mean."""
     return tuple(
         Part(
@@ -122,7 +123,7 @@ def _events(result: Mapping[str, Any], span: float) -> Chart:
     """What broke and when, what was scaled, what came up."""
     incidents = result["incidents"]
     happened = [
-        run_figures.Event(
+        run_events.Event(
             at_s=each["at_s"],
             kind=str(KINDS.get(each["kind"], each["kind"])),
             words=_words_of(each),
@@ -139,7 +140,7 @@ def _events(result: Mapping[str, Any], span: float) -> Chart:
         if broken
         else _("What happened to the fleet, and when")
     )
-    return Chart(id="run-events", title=title, figure=run_figures.events(span, happened, kinds))
+    return Chart(id="run-events", title=title, figure=run_events.events(span, happened, kinds))
 
 
 def _words_of(incident: Mapping[str, Any]) -> str:
@@ -166,8 +167,8 @@ def _rates(requests: Mapping[str, Any], name: str, span: float) -> list[float | 
 def _linear(
     name: str, title: str, bin_s: float, span: float, lines: Mapping[str, Sequence[float | None]], unit: str
 ) -> Chart:
-    axis = figures.Axis(title=unit, tick=numbers.rounded)
-    return Chart(id=name, title=title, figure=run_figures.over_time(bin_s, span, lines, axis, is_log=False))
+    axis = canvas.Axis(title=unit, tick=numbers.rounded)
+    return Chart(id=name, title=title, figure=curves.over_time(bin_s, span, lines, axis, is_log=False))
 
 
 def _demand_finding(rates: Mapping[str, Sequence[float | None]]) -> str:
@@ -216,9 +217,9 @@ def _distribution(result: Mapping[str, Any]) -> Iterator[Chart]:
         id="run-ecdf",
         title=_("Half the requests wait less than %(ttft)s for the first token")
         % {"ttft": numbers.duration(result["ttft_ms"]["p50"])},
-        figure=run_figures.distribution(
+        figure=curves.distribution(
             lines,
-            figures.Axis(title=_("Time, log scale"), tick=numbers.duration),
-            figures.Axis(title=_("Share of requests"), tick=numbers.percent),
+            canvas.Axis(title=_("Time, log scale"), tick=numbers.duration),
+            canvas.Axis(title=_("Share of requests"), tick=numbers.percent),
         ),
     )

@@ -9,9 +9,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import figures, numbers, words
+from frontend import numbers, words
 from frontend.answers import parts
 from frontend.answers.shown import Cell, Chart, Column
+from frontend.figures import canvas, curves
 
 Point = Mapping[str, Any]
 
@@ -47,12 +48,12 @@ def _best(point: Point, key: str, statistic: str = "") -> float | None:
 
 def _charts(points: Sequence[Point], statistic: str) -> tuple[Chart, ...]:
     loads = [float(point["mean_requests_s"]) for point in points]
-    x = figures.Axis(title=_("Mean load, requests/s, log scale"), tick=numbers.rounded)
-    month = figures.Axis(title=_("USD a month, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
-    token = figures.Axis(
+    x = canvas.Axis(title=_("Mean load, requests/s, log scale"), tick=numbers.rounded)
+    month = canvas.Axis(title=_("USD a month, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
+    token = canvas.Axis(
         title=_("USD per million output tokens, log scale"), tick=lambda value: "$" + numbers.rounded(value)
     )
-    wait = figures.Axis(title=_("TTFT %(at)s, log scale") % {"at": words.choice(statistic)}, tick=numbers.duration)
+    wait = canvas.Axis(title=_("TTFT %(at)s, log scale") % {"at": words.choice(statistic)}, tick=numbers.duration)
 
     def line(key: str, at: str = "") -> dict[str, list[float | None]]:
         return {_("Cheapest option"): [_best(point, key, at) for point in points]}
@@ -62,17 +63,17 @@ def _charts(points: Sequence[Point], statistic: str) -> tuple[Chart, ...]:
     has_price = any(value is not None for values in by_token.values() for value in values)
     return (
         Chart(
-            id="sweep-month", title=_month_finding(points), figure=figures.curve(loads, line("usd_per_month"), x, month)
+            id="sweep-month", title=_month_finding(points), figure=curves.curve(loads, line("usd_per_month"), x, month)
         ),
         *(
-            (Chart(id="sweep-token", title=_token_finding(points), figure=figures.curve(loads, by_token, x, token)),)
+            (Chart(id="sweep-token", title=_token_finding(points), figure=curves.curve(loads, by_token, x, token)),)
             if has_price
             else ()
         ),
         Chart(
             id="sweep-wait",
             title=_("Wait for the first token, by load"),
-            figure=figures.curve(loads, line("ttft_ms", statistic), x, wait),
+            figure=curves.curve(loads, line("ttft_ms", statistic), x, wait),
         ),
     )
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from frontend import figures, numbers, words
+from frontend import numbers, words
 from frontend.answers import frame, parts
 from frontend.answers.shown import Chart
 from frontend.answers.training_series_charts import stages_chart
+from frontend.figures import canvas, scatter, stacks
 from planner.engine.answers import TrainingOption, TrainingPlan
 from planner.engine.training_series import TrainingSeries
 
@@ -44,15 +45,15 @@ def bill_parts(option: TrainingOption) -> dict[str, float]:
 
 def _tradeoff(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
     limit = plan.question.get("finish_days")
-    x = figures.Axis(
+    x = canvas.Axis(
         title=_("Calendar days, log scale"),
         tick=numbers.rounded,
         limit=float(limit) if isinstance(limit, int | float) else None,
         limit_label=_("your deadline"),
     )
-    y = figures.Axis(title=_("USD for the run, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
+    y = canvas.Axis(title=_("USD for the run, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
     points = [
-        figures.Point(
+        scatter.Point(
             id=option.id,
             group=parts.accelerator(option.cluster),
             label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.usd_total))}",
@@ -98,7 +99,7 @@ def _bill(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
     }
     compared = frame.compared(plan.options, chosen)
     bars = [
-        figures.Bar(
+        stacks.Bar(
             label=f"{parts.short_name(option.cluster)}<br>{words.provider(option.cluster.provider)}",
             parts=bill_parts(option),
             total="$" + numbers.compact_money(float(option.usd_total)),
@@ -111,7 +112,7 @@ def _bill(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
         id="bill",
         title=_("%(share)s of the bill pays for steps that advance the run")
         % {"share": frame.share_text(bars[0].parts, "steps")},
-        figure=figures.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
+        figure=stacks.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
         parts=legend,
     )
 

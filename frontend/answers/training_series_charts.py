@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from frontend import figures, numbers, words
+from frontend import numbers, words
 from frontend.answers import parts
 from frontend.answers.shown import Chart, Part, Twin
+from frontend.figures import canvas, scatter, stacks
 from planner.engine.answers import GpuMemory, TrainingOption
 from planner.engine.training.search import USABLE_SHARE
 from planner.engine.training_series import MicroBatchPoint, ScalingPoint, StageMemory, TrainingSeries
@@ -34,7 +35,7 @@ def stages_chart(series: TrainingSeries) -> Chart:
     shown = parts.memory_parts(_memory(fullest))
     drawn = _some(series.ranks)
     bars = [
-        figures.Bar(
+        stacks.Bar(
             label=_stage_name(stage),
             parts={**stage.parts_gib, "free": max(0.0, stage.capacity_gib - stage.total_gib)},
             total=_("%(n)s GiB") % {"n": numbers.rounded(stage.total_gib)},
@@ -50,7 +51,7 @@ def stages_chart(series: TrainingSeries) -> Chart:
             "share": numbers.percent(fullest.total_gib / fullest.capacity_gib),
             "capacity": numbers.rounded(fullest.capacity_gib),
         },
-        figure=figures.stack(bars, names, parts.part_colors(shown), height=24 + 36 * len(bars)),
+        figure=stacks.stack(bars, names, parts.part_colors(shown), height=24 + 36 * len(bars)),
         parts=shown,
         note=_("Below: the fullest stage. Earlier stages keep the activations of more micro-batches.")
         + _left_out(len(series.ranks) - len(drawn)),
@@ -104,7 +105,7 @@ def _stages_twin(stages: Sequence[StageMemory], names: dict[str, str]) -> Twin:
 def _scaling(option: TrainingOption, sizes: Sequence[ScalingPoint]) -> Chart:
     chosen = f"n{option.cluster.nodes}"
     points = [
-        figures.Point(
+        scatter.Point(
             id=f"n{size.nodes}",
             group="",
             label=numbers.percent(size.efficiency),
@@ -116,10 +117,10 @@ def _scaling(option: TrainingOption, sizes: Sequence[ScalingPoint]) -> Chart:
         for size in sizes
     ]
     name = parts.accelerator(option.cluster)
-    figure = figures.scaling(
+    figure = scatter.scaling(
         points,
-        figures.Axis(title=_("GPUs, log scale"), tick=numbers.fixed, at=[size.gpus for size in sizes]),
-        figures.Axis(title=_("Tokens a second, log scale"), tick=numbers.compact_money),
+        canvas.Axis(title=_("GPUs, log scale"), tick=numbers.fixed, at=[size.gpus for size in sizes]),
+        canvas.Axis(title=_("Tokens a second, log scale"), tick=numbers.compact_money),
         chosen,
         name,
         _("at the smallest size's pace"),
@@ -219,7 +220,7 @@ def _micro_batches(option: TrainingOption, tried: Sequence[MicroBatchPoint]) -> 
     chosen = f"{option.micro_batch}-{option.recompute}"
     capacity = tried[0].capacity_gib
     points = [
-        figures.Point(
+        scatter.Point(
             id=f"{point.micro_batch}-{point.recompute}",
             group=_degree(point.recompute),
             label=_("micro-batch %(n)d") % {"n": point.micro_batch},
@@ -234,15 +235,15 @@ def _micro_batches(option: TrainingOption, tried: Sequence[MicroBatchPoint]) -> 
     return Chart(
         id="micro",
         title=_micro_finding(option, tried),
-        figure=figures.paths(
+        figure=scatter.paths(
             points,
-            figures.Axis(
+            canvas.Axis(
                 title=_("GiB a GPU, log scale"),
                 tick=numbers.rounded,
                 limit=USABLE_SHARE * capacity,
                 limit_label=_("what fits"),
             ),
-            figures.Axis(title=_("Tokens a second and GPU, log scale"), tick=numbers.compact_money),
+            canvas.Axis(title=_("Tokens a second and GPU, log scale"), tick=numbers.compact_money),
             chosen,
         ),
         parts=tuple(

@@ -10,10 +10,10 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from frontend import figures
 from frontend.answers.inference import present_inference
 from frontend.answers.sweep import present_sweep
 from frontend.answers.training import present_training
+from frontend.figures import canvas, scatter, stacks
 from tests.factories import plan_factory, training_plan_factory
 
 TOKENS_CSS = Path(__file__).resolve().parents[2] / "frontend" / "static" / "css" / "tokens.css"
@@ -63,20 +63,20 @@ def test_plotly_accepts_every_figure(all_figures: list[dict[str, Any]]) -> None:
 def test_every_colour_is_a_token_and_the_light_theme_has_the_same_value(all_figures: list[dict[str, Any]]) -> None:
     css = TOKENS_CSS.read_text(encoding="utf-8")
     light = css[: css.index("}")]
-    for color, name in figures.TOKENS.items():
+    for color, name in canvas.TOKENS.items():
         assert f"{name}: {color};" in light
     for figure in all_figures:
         colors = {text for text in texts(figure["data"]) if re.fullmatch("#[0-9a-f]{6}", text)}
-        assert colors <= set(figures.TOKENS)
+        assert colors <= set(canvas.TOKENS)
 
 
 def test_the_chosen_option_is_ringed_and_clicks_carry_ids() -> None:
     points = [
-        figures.Point(id=f"o{n}", group="ab"[n % 2], label=f"o{n}", x=100.0 + n, y=1000.0 - n, is_front=n < 2, hover="")
+        scatter.Point(id=f"o{n}", group="ab"[n % 2], label=f"o{n}", x=100.0 + n, y=1000.0 - n, is_front=n < 2, hover="")
         for n in range(6)
     ]
-    axis = figures.Axis(title="ms", tick=str)
-    figure = figures.tradeoff(points, axis, axis, "o3", "rest")
+    axis = canvas.Axis(title="ms", tick=str)
+    figure = scatter.tradeoff(points, axis, axis, "o3", "rest")
     ring = figure["data"][-1]
     assert (ring["x"], ring["y"]) == ([103.0], [997.0])
     assert sorted(id for trace in figure["data"][1:-1] for id in trace["ids"]) == [f"o{n}" for n in range(6)]
@@ -85,32 +85,32 @@ def test_the_chosen_option_is_ringed_and_clicks_carry_ids() -> None:
 
 def test_the_front_is_what_nothing_beats_on_both_axes() -> None:
     places = {"fast": (1.0, 9.0), "tie": (1.0, 9.5), "middle": (3.0, 5.0), "beaten": (4.0, 5.0), "cheap": (8.0, 2.0)}
-    points = [figures.Point(id=name, group="", label="", x=x, y=y, hover="") for name, (x, y) in places.items()]
-    marked = figures.mark_front(points)
+    points = [scatter.Point(id=name, group="", label="", x=x, y=y, hover="") for name, (x, y) in places.items()]
+    marked = scatter.mark_front(points)
     assert [point.id for point in marked] == list(places)
     assert {point.id for point in marked if point.is_front} == {"fast", "middle", "cheap"}
 
 
 def test_more_groups_than_colours_share_the_last() -> None:
     points = [
-        figures.Point(id=str(n), group=f"g{n:02}", label="", x=10.0 + n, y=10.0, is_front=False, hover="")
+        scatter.Point(id=str(n), group=f"g{n:02}", label="", x=10.0 + n, y=10.0, is_front=False, hover="")
         for n in range(12)
     ]
-    names = figures.legend(points, "Others")
+    names = scatter.legend(points, "Others")
     assert names == [*((f"g{n:02}", n) for n in range(7)), ("Others", 7)]
-    axis = figures.Axis(title="", tick=str)
-    figure = figures.tradeoff(points, axis, axis, "", "Others")
+    axis = canvas.Axis(title="", tick=str)
+    figure = scatter.tradeoff(points, axis, axis, "", "Others")
     assert sum(len(trace["x"]) for trace in figure["data"][1:-1]) == 12
 
 
 @pytest.mark.parametrize("span", [(1.0, 1.02), (90.0, 1200.0), (0.001, 1e6), (250.0, 250.0)])
 def test_ticks_lie_inside_and_are_few(span: tuple[float, float]) -> None:
-    found = figures.ticks(*span)
+    found = canvas.ticks(*span)
     assert 1 <= len(found) <= 10
     assert all(span[0] <= tick <= span[1] for tick in found)
 
 
 def test_stacked_parts_keep_their_sum() -> None:
-    bars = [figures.Bar(label="a", parts={"x": 1.0, "y": 2.5}, total="3.5")]
-    figure = figures.stack(bars, {"x": "X", "y": "Y"}, {"x": figures.SERIES[0], "y": figures.SERIES[1]}, height=80)
+    bars = [stacks.Bar(label="a", parts={"x": 1.0, "y": 2.5}, total="3.5")]
+    figure = stacks.stack(bars, {"x": "X", "y": "Y"}, {"x": canvas.SERIES[0], "y": canvas.SERIES[1]}, height=80)
     assert sum(trace["x"][0] for trace in figure["data"]) == 3.5

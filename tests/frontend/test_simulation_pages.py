@@ -12,8 +12,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from frontend.figures import Axis
-from frontend.run_figures import over_time
+from frontend.figures.canvas import Axis
+from frontend.figures.curves import over_time
 from planner.models import Run, RunStatus
 from planner.services.stored_traces import has_trace
 

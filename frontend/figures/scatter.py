@@ -1,40 +1,29 @@
-"""The one module that builds Plotly figures: plain dicts, colours as light-theme values.
-
-``layout.meta.tokens`` names the CSS custom property behind each colour, so that the page can redraw a
-figure in its own theme; the dict itself is a valid figure for any other renderer. Times are ms, money USD.
-"""
+"""Options as points: cost against latency, throughput over size, predicted against measured."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-Figure = dict[str, Any]
+from frontend.figures.canvas import (
+    ACCENT,
+    BAD,
+    MUTE,
+    PANEL,
+    REST,
+    SERIES,
+    SYMBOLS,
+    Axis,
+    Figure,
+    above,
+    base_layout,
+    log_axis,
+    note,
+)
 
-INK, MUTE, LINE, ACCENT, PANEL, BAD = "#16191c", "#566067", "#dfe2e3", "#0f5c6e", "#ffffff", "#a3261b"
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00")
-REST = "#8a9298"
-HEAT = ("#d6ebf3", "#3f9dbf", "#05384a")
-"""From little to much."""
-TOKENS = {
-    INK: "--ink",
-    MUTE: "--mute",
-    LINE: "--line",
-    ACCENT: "--accent",
-    PANEL: "--panel",
-    BAD: "--bad",
-    REST: "--series-rest",
-    **{color: f"--heat-{n}" for n, color in enumerate(HEAT, start=1)},
-    **{color: f"--series-{n}" for n, color in enumerate(SERIES, start=1)},
-}
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon")
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 LETTER_WIDTH, LABEL_HEIGHT, MOST_LABELS = 0.018, 0.065, 5
 """Of a name in a chart as wide as half a laptop's screen, as shares of its axes."""
-MOST_TICKS = 6
-TICK_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,27 +37,6 @@ class Point:
     y: float
     hover: str
     is_front: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """An axis: its title with the unit, how a tick reads, and a limit to mark with its words."""
-
-    title: str
-    tick: Callable[[float], str]
-    limit: float | None = None
-    limit_label: str = ""
-    at: Sequence[float] = ()
-    """Where its ticks stand; round values where none are named."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """One stacked bar: parts by name, and the words at its end."""
-
-    label: str
-    parts: Mapping[str, float]
-    total: str
 
 
 def tradeoff(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str, rest_name: str) -> Figure:
@@ -164,57 +132,6 @@ def mark_front(points: Sequence[Point]) -> list[Point]:
     return [marked[point.id] for point in points]
 
 
-def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, str], *, height: int) -> Figure:
-    """Stacked horizontal bars: one trace a part, the total at each bar's end, first bar on top."""
-    largest = max((sum(bar.parts.values()) for bar in bars), default=1.0) or 1.0
-    layout = base_layout(height=height)
-    layout |= {"barmode": "stack", "bargap": 0.35, "showlegend": False}
-    layout["xaxis"] = {"visible": False, "range": [0, largest]}
-    layout["yaxis"] = {"autorange": "reversed", "automargin": True, "ticks": "", "tickfont": {"color": INK, "size": 12}}
-    layout["margin"] = {"l": 4, "r": 60 if any(bar.total for bar in bars) else 4, "t": 4, "b": 4}
-    if not any(bar.label for bar in bars):
-        layout["yaxis"] = {"visible": False, "autorange": "reversed"}
-    traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": label,
-            "y": [bar.label for bar in bars],
-            "x": [bar.parts.get(key, 0.0) for bar in bars],
-            "marker": {"color": colors[key], "line": {"color": PANEL, "width": 1}},
-            "hovertemplate": f"{label}: %{{x:,.4~g}}<extra></extra>",
-        }
-        for key, label in names.items()
-        if any(bar.parts.get(key) for bar in bars)
-    ]
-    layout["annotations"] = [
-        _note(bar.total, sum(bar.parts.values()), bar.label, xanchor="left", xshift=6) for bar in bars if bar.total
-    ]
-    return {"data": traces, "layout": layout}
-
-
-def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: Axis, y: Axis) -> Figure:
-    """Lines over a common log axis, labelled where they end; a gap where a value is unknown."""
-    layout = base_layout(height=320)
-    layout["xaxis"] = log_axis(x, xs)
-    known = [value for values in lines.values() for value in values if value]
-    layout["yaxis"] = log_axis(y, known or [1.0])
-    layout["yaxis"]["title"] = {"text": ""}
-    layout["annotations"] = [above(y.title)]
-    traces = []
-    for n, (name, values) in enumerate(lines.items()):
-        color = SERIES[n % len(SERIES)]
-        line = {"color": color, "width": 2, "dash": ("solid", "dash", "dot")[n % 3]}
-        marker = {"color": color, "symbol": SYMBOLS[n % len(SYMBOLS)], "size": 7}
-        traces.append(
-            {"type": "scatter", "mode": "lines+markers", "name": name, "x": list(xs), "y": list(values),
-             "line": line, "marker": marker, "hovertemplate": f"{name}: %{{y:,.3~g}}<extra></extra>"}
-        )  # fmt: skip
-    layout["showlegend"] = len(lines) > 1
-    layout["legend"] = {"orientation": "h", "y": -0.25, "x": 0}
-    return {"data": traces, "layout": layout}
-
-
 def parity(points: Sequence[Point], x: Axis, y: Axis) -> Figure:
     """Predicted against measured on equal log axes: one trace a group, the line of equals, and 20 % either side."""
     layout = base_layout(height=400)
@@ -251,25 +168,6 @@ def _straight(low: float, high: float, factor: float, dash: str) -> Figure:
         "hoverinfo": "skip",
         "showlegend": False,
     }
-
-
-def ticks(low: float, high: float) -> list[float]:
-    """Round values between two bounds of a log axis: steps of a decade, or even ones where a decade is too coarse.
-
-    >>> ticks(90, 1200)
-    [100, 200, 500, 1000]
-    >>> [round(tick, 6) for tick in ticks(0.6, 1.4)]
-    [0.6, 0.8, 1.0, 1.2, 1.4]
-    """
-    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
-    for steps in TICK_STEPS:
-        found = [step * 10**decade for decade in decades for step in steps if low <= step * 10**decade <= high]
-        if len(found) >= 4:
-            return found[:: math.ceil(len(found) / MOST_TICKS)]
-    unit = 10 ** math.floor(math.log10(max(high - low, low * 1e-6)))
-    step = next((size * unit for size in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (size * unit) <= 6), unit)
-    first = math.ceil(low / step - 1e-9)
-    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)] or [low, high]
 
 
 def legend(points: Sequence[Point], rest_name: str) -> list[tuple[str, int]]:
@@ -332,41 +230,6 @@ def _ring(chosen: Sequence[Point]) -> Figure:
     }
 
 
-def base_layout(*, height: int) -> Figure:
-    return {
-        "height": height,
-        "autosize": True,
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 13, "color": MUTE},
-        "margin": {"l": 54, "r": 12, "t": 32, "b": 44},
-        "hoverlabel": {"align": "left", "bgcolor": PANEL, "bordercolor": LINE, "font": {"color": INK, "size": 13}},
-        "dragmode": False,
-        "meta": {"tokens": TOKENS},
-    }
-
-
-def log_axis(axis: Axis, values: Sequence[float]) -> Figure:
-    # The limit is part of the picture only where it is near: far off, it would squeeze the points together.
-    near = [axis.limit] if axis.limit and values and axis.limit <= 3 * max(values) else []
-    low, high = min([*values, *near], default=1.0), max([*values, *near], default=10.0)
-    pad = max(0.06, 0.11 * math.log10(high / low))
-    start, end = math.log10(low) - pad, math.log10(high) + pad
-    at = list(axis.at[:: max(1, math.ceil(len(axis.at) / MOST_TICKS))]) or ticks(10**start, 10**end)
-    return {
-        "type": "log",
-        "range": [start, end],
-        "tickvals": at,
-        "ticktext": [axis.tick(value) for value in at],
-        "tickangle": 0,
-        "title": {"text": axis.title, "font": {"size": 13}, "standoff": 8},
-        "gridcolor": LINE,
-        "linecolor": LINE,
-        "zeroline": False,
-        "fixedrange": True,
-    }
-
-
 def _labels(
     front: Sequence[Point], chosen: Sequence[Point], x_range: Sequence[float], y_range: Sequence[float]
 ) -> list[Figure]:
@@ -385,22 +248,12 @@ def _labels(
         side = next(free, None)
         if side is not None and len(notes) < MOST_LABELS:
             taken.append((side[1], side[2], width))
-            notes.append(_note(point.label, x, y, xanchor=side[0], xshift=side[3], yshift=side[4], yanchor="middle"))
+            notes.append(note(point.label, x, y, xanchor=side[0], xshift=side[3], yshift=side[4], yanchor="middle"))
     return notes
 
 
 def _overlap(x: float, y: float, width: float, other_x: float, other_y: float, other_width: float) -> bool:
     return abs(x - other_x) < (width + other_width) / 2 and abs(y - other_y) < LABEL_HEIGHT
-
-
-def _note(text: str, x: Any, y: Any, **more: Any) -> Figure:
-    return {"text": text, "x": x, "y": y, "showarrow": False, "font": {"color": INK, "size": 12}, **more}
-
-
-def above(title: str) -> Figure:
-    """The y axis' title above the axis: turned text is slow to read and takes width."""
-    where = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": -50, "yshift": 8}
-    return _note(title, 0, 1, **where) | {"font": {"color": MUTE, "size": 13}}
 
 
 def _limit_line(value: float) -> Figure:
@@ -410,5 +263,5 @@ def _limit_line(value: float) -> Figure:
 
 def _limit_label(axis: Axis) -> Figure:
     assert axis.limit
-    note = _note(axis.limit_label, math.log10(axis.limit), 1, yref="paper", xanchor="right", xshift=-4, yanchor="top")
-    return note | {"font": {"color": BAD, "size": 12}}
+    words = note(axis.limit_label, math.log10(axis.limit), 1, yref="paper", xanchor="right", xshift=-4, yanchor="top")
+    return words | {"font": {"color": BAD, "size": 12}}

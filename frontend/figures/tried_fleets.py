@@ -1,0 +1,85 @@
+"""What a search tried, against what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frontend.figures.canvas import (
+    ACCENT,
+    INK,
+    SERIES,
+    SYMBOLS,
+    Axis,
+    Figure,
+    framed,
+    linear_axis,
+    linear_ticks,
+    log_axis,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One run of a search on a chart against its cost."""
+
+    cost: float
+    value: float
+    label: str
+    hover: str
+    holds: bool
+    is_chosen: bool
+    group: str
+
+
+def against_cost(tried: Sequence[Tried], cost: Axis, y: Axis) -> Figure:
+    """What money buys: a trace a group, filled where the limits hold, the chosen ringed."""
+    layout = framed(y, "")
+    values = [each.value for each in tried]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    pad = 0.08 * ((high - low) or high or 1.0)
+    ticks = linear_ticks(max(low - pad, 0.0), high + pad)
+    layout["yaxis"] = linear_axis(high) | {"range": [low - pad, high + pad * 1.6]}
+    layout["yaxis"] |= {"tickvals": ticks, "ticktext": [y.tick(each) for each in ticks]}
+    layout["xaxis"] = log_axis(cost, [each.cost for each in tried if each.cost > 0] or [1.0])
+    groups = list(dict.fromkeys(each.group for each in tried))
+    traces = [_tried_trace(n, group, [each for each in tried if each.group == group]) for n, group in enumerate(groups)]
+    chosen = [each for each in tried if each.is_chosen]
+    ring = {"symbol": "circle-open", "size": 22, "color": ACCENT, "line": {"width": 3, "color": ACCENT}}
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [each.cost for each in chosen],
+            "y": [each.value for each in chosen],
+            "marker": ring,
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
+    )
+    layout["showlegend"] = len(groups) > 1
+    layout["dragmode"] = False
+    return {"data": traces, "layout": layout}
+
+
+def _tried_trace(n: int, group: str, members: Sequence[Tried]) -> Figure:
+    symbol = SYMBOLS[n % len(SYMBOLS)]
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": group,
+        "x": [each.cost for each in members],
+        "y": [each.value for each in members],
+        "text": [each.label for each in members],
+        "textposition": "top center",
+        "textfont": {"size": 12, "color": INK},
+        "customdata": [each.hover for each in members],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "cliponaxis": False,
+        "marker": {
+            "color": SERIES[n % len(SERIES)],
+            "symbol": [symbol if each.holds else f"{symbol}-open" for each in members],
+            "size": 9,
+            "line": {"width": 1.5, "color": SERIES[n % len(SERIES)]},
+        },
+    }
