@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from frontend import words
+from frontend import quote_words, words
 from frontend.forms import allowed_text, error_text
 from frontend.typed_numbers import ambiguity, clear_number, plain_number
 from planner.engine.errors import FieldError
@@ -121,7 +121,7 @@ def build_quote_form(terms: Mapping[str, Any], errors: Sequence[FieldError], cou
         return tuple(
             RowForm(
                 place=place,
-                title=str(row.get("label") or words.quote_category(str(row.get("category", "")))),
+                title=str(row.get("label") or quote_words.quote_category(str(row.get("category", "")))),
                 boxes=boxes(f"{section}-{place}", f"{section}.{place}", LISTS[section], row),
             )
             for place, row in enumerate(terms.get(section) or ())
@@ -191,11 +191,11 @@ def _choices(name: str, value: str, prefix: str, countries: Sequence[str]) -> It
     section = prefix.split("-", maxsplit=1)[0]
     match (section, name):
         case ("items", "category"):
-            yield from ((code, words.quote_category(code)) for code in PRICED_CATEGORIES)
+            yield from ((code, quote_words.quote_category(code)) for code in PRICED_CATEGORIES)
         case ("shares", "category"):
-            yield from ((code, words.quote_category(code)) for code in SHARE_CATEGORIES)
+            yield from ((code, quote_words.quote_category(code)) for code in SHARE_CATEGORIES)
         case ("items", "unit"):
-            yield from ((code, words.quote_unit(code)) for code in UNITS)
+            yield from ((code, quote_words.quote_unit(code)) for code in UNITS)
         case ("items", "cadence"):
             yield from (("monthly", _("each month")), ("once", _("once")))
         case ("shares", "of"):
@@ -209,7 +209,7 @@ def _choices(name: str, value: str, prefix: str, countries: Sequence[str]) -> It
 
 
 def _base_words(base: str) -> str:
-    return ", ".join(words.quote_category(code) for code in base.split()) if base else _("all lines before it")
+    return ", ".join(quote_words.quote_category(code) for code in base.split()) if base else _("all lines before it")
 
 
 def _label(name: str, prefix: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from frontend import numbers, words
+from frontend import answer_words, numbers, words
 from frontend.answers.parts import cluster_name
 from frontend.answers.shown import Chart
 from frontend.figures import canvas, stacks
@@ -46,7 +46,7 @@ def _rows(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
         (_("TTFT"), lambda side: _latency(side, "ttft_ms")),
         (_("TPOT"), lambda side: _latency(side, "tpot_ms")),
         (_("Duration"), lambda side: numbers.days(side.speed.get("days"))),
-        (_("Limited by"), lambda side: words.limit(side.limit)),
+        (_("Limited by"), lambda side: answer_words.limit(side.limit)),
         (_("Confidence"), _confidence),
         (_("Priced on"), lambda side: side.priced_on),
         (_("Catalog"), lambda side: side.catalog_version),
@@ -76,7 +76,7 @@ def _latency(side: Side, name: str) -> str:
 def _confidence(side: Side) -> str:
     band = side.confidence
     high = band["high"] if band["high"] is not None else float("inf")
-    return f"{words.CONFIDENCE.get(band['kind'], band['kind'])} {numbers.band(band['low'], high)}"
+    return f"{answer_words.CONFIDENCE.get(band['kind'], band['kind'])} {numbers.band(band['low'], high)}"
 
 
 def _cost_chart(sides: Sequence[Side]) -> Chart:

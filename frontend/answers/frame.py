@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import numbers, words
-from frontend.answers import parts
+from frontend import answer_words, numbers
+from frontend.answers import explanations, parts
 from frontend.answers.shown import Answer, Chart, Part
 from frontend.figures import canvas, scatter, stacks
 from frontend.sentences import shown
@@ -114,7 +114,7 @@ def nothing_fits(
         % {"n": numbers.fixed(plan.options_tried)},
         detail=_what_binds(plan.rejections),
         rejected_title=rejected_title(plan),
-        rejected=parts.rejected_groups(plan.rejections),
+        rejected=explanations.rejected_groups(plan.rejections),
         ways_out=parts.ways_out(plan.advice, given, question_type),
         assumptions=tuple(shown(text) for text in plan.assumptions),
         facts=facts,
@@ -137,7 +137,7 @@ def _what_binds(rejections: Sequence[Rejection]) -> str:
     code = max(totals, key=lambda name: totals[name])
     closest = min((rejection for rejection in counted if rejection.code == code), key=_excess)
     said = {
-        "why": words.rejection(code),
+        "why": answer_words.rejection(code),
         "count": numbers.fixed(totals[code]),
         "subject": shown(closest.subject),
         "reason": shown(closest.reason),

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import numbers, words
-from frontend.answers import frame, parts
+from frontend import answer_words, numbers, words
+from frontend.answers import explanations, frame, parts
 from frontend.answers.inference_charts import charts
 from frontend.answers.inference_table import columns, row
 from frontend.answers.shown import Answer, KeyFigure
@@ -32,10 +32,10 @@ def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str
         table_title=frame.table_title(plan),
         columns=columns(at),
         rows=tuple(row(option, given, at, chosen.id) for option in plan.options),
-        working=parts.working_groups(chosen.working),
+        working=explanations.working_groups(chosen.working),
         working_title=_("How %(cluster)s was worked out") % {"cluster": parts.short_name(chosen.cluster)},
         rejected_title=frame.rejected_title(plan),
-        rejected=parts.rejected_groups(plan.rejections),
+        rejected=explanations.rejected_groups(plan.rejections),
         ways_out=(),
         remarks=parts.remarks(plan.advice),
         warnings=parts.warnings(plan.advice),
@@ -81,7 +81,7 @@ def _detail(option: InferenceOption) -> str:
         "n": numbers.fixed(option.layout.replicas)
     }
     pieces = (
-        _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
+        _("Limited by %(limit)s") % {"limit": answer_words.limit(option.limit)},
         f"{replicas}, {parts.pools_text(option)}",
         _("%(weights)s weights, %(kv)s KV cache")
         % {"weights": words.choice(option.weight_format), "kv": words.choice(option.kv_format)},
@@ -151,6 +151,6 @@ def _pool(option: InferenceOption) -> str:
     confidence = option.memory_confidence
     return _("KV pool %(band)s, %(kind)s: %(basis)s") % {
         "band": numbers.band(confidence.low, confidence.high),
-        "kind": str(words.CONFIDENCE[confidence.kind]),
+        "kind": str(answer_words.CONFIDENCE[confidence.kind]),
         "basis": shown(confidence.basis),
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from frontend import numbers, words
+from frontend import answer_words, numbers, words
 from frontend.answers import frame, parts
 from frontend.answers.shown import Chart
 from frontend.figures import canvas, scatter, stacks
@@ -128,6 +128,6 @@ def _hover(option: InferenceOption, at: str) -> str:
                 "tpot": numbers.duration(option.speed.tpot_ms.get(at) or None),
                 "at": words.choice(at),
             },
-            _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
+            _("Limited by %(limit)s") % {"limit": answer_words.limit(option.limit)},
         )
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from django.utils.translation import gettext as _
 
 from frontend import numbers, words
-from frontend.answers import parts
+from frontend.answers import parts, table_cells
 from frontend.answers.shown import Cell, Column, Row
 from frontend.query import canonical_query
 from planner.engine.answers import InferenceOption
@@ -20,7 +20,7 @@ def columns(at: str) -> tuple[Column, ...]:
     percentile = words.choice(at)
     return (
         Column(key="cluster", label=_("Cluster"), is_text=True),
-        parts.price_column(),
+        table_cells.price_column(),
         Column(key="month", label=_("$/month"), help=_("USD for the cluster and 730 hours")),
         Column(
             key="output",
@@ -36,7 +36,7 @@ def columns(at: str) -> tuple[Column, ...]:
             second=f"TPOT {percentile}",
             second_help=_("Time per output token after the first"),
         ),
-        *parts.trust_columns(),
+        *table_cells.trust_columns(),
     )
 
 
@@ -59,13 +59,13 @@ def row(option: InferenceOption, given: Mapping[str, str], at: str, chosen_id: s
         is_chosen=option.id == chosen_id,
         is_front=option.on_pareto_front,
         cells=(
-            parts.money_cell(price.usd_per_gpu_hour, second=price.usd_per_node_hour),
-            parts.money_cell(price.usd_per_month, 0),
+            table_cells.money_cell(price.usd_per_gpu_hour, second=price.usd_per_node_hour),
+            table_cells.money_cell(price.usd_per_month, 0),
             _tokens_cell(option),
             _time_cell(option.speed.ttft_ms.get(at), option.speed.tpot_ms.get(at)),
-            parts.gpus_cell(cluster),
-            parts.price_age(price),
-            parts.band_cell(option.confidence),
+            table_cells.gpus_cell(cluster),
+            table_cells.price_age(price),
+            table_cells.band_cell(option.confidence),
         ),
     )
 
@@ -73,10 +73,10 @@ def row(option: InferenceOption, given: Mapping[str, str], at: str, chosen_id: s
 def _tokens_cell(option: InferenceOption) -> Cell:
     """$ a million output and input tokens; where a prompt's only output comes with its prefill, input carries all."""
     if option.usd_per_million_output:
-        return parts.money_cell(option.usd_per_million_output, second=option.usd_per_million_input)
+        return table_cells.money_cell(option.usd_per_million_output, second=option.usd_per_million_input)
     paid = option.usd_per_million_input
-    return replace(parts.not_applicable(_("One output token comes with the prefill.")), sub=numbers.fixed(paid, 2),
-                   sub_sort=str(paid))  # fmt: skip
+    nothing = table_cells.not_applicable(_("One output token comes with the prefill."))
+    return replace(nothing, sub=numbers.fixed(paid, 2), sub_sort=str(paid))
 
 
 def _time_cell(first_ms: float | None, next_ms: float | None) -> Cell:

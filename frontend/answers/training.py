@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import numbers, words
-from frontend.answers import frame, parts
+from frontend import answer_words, numbers, words
+from frontend.answers import explanations, frame, parts
 from frontend.answers.shown import Answer, KeyFigure
 from frontend.answers.training_axes import step_costs
 from frontend.answers.training_charts import charts
@@ -44,10 +44,10 @@ def present_training(
         table_title=frame.table_title(plan),
         columns=columns(),
         rows=tuple(row(option, given, chosen.id) for option in plan.options),
-        working=parts.working_groups(chosen.working),
+        working=explanations.working_groups(chosen.working),
         working_title=_("How %(cluster)s was worked out") % {"cluster": parts.short_name(chosen.cluster)},
         rejected_title=frame.rejected_title(plan),
-        rejected=parts.rejected_groups(plan.rejections),
+        rejected=explanations.rejected_groups(plan.rejections),
         ways_out=(),
         remarks=parts.remarks(plan.advice),
         warnings=parts.warnings(plan.advice),
@@ -85,7 +85,7 @@ def _detail(option: TrainingOption) -> str:
         "n": numbers.fixed(option.layout.replicas)
     }
     pieces = (
-        _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
+        _("Limited by %(limit)s") % {"limit": answer_words.limit(option.limit)},
         f"{ranks}, {parts.layout_text(option.layout)}",
         _("sharding %(sharding)s, recompute %(recompute)s, micro-batch %(micro)s × %(steps)s")
         % {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from frontend import numbers, words
+from frontend import answer_words, numbers, words
 from frontend.answers import frame, parts
 from frontend.answers.shown import Chart
 from frontend.answers.training_series_charts import stages_chart
@@ -134,6 +134,6 @@ def _hover(option: TrainingOption) -> str:
                 "days": numbers.days(option.speed.days),
                 "mfu": numbers.percent(option.speed.mfu, 1),
             },
-            _("Limited by %(limit)s") % {"limit": words.limit(option.limit)},
+            _("Limited by %(limit)s") % {"limit": answer_words.limit(option.limit)},
         )
     )

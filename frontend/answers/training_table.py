@@ -8,7 +8,7 @@ from dataclasses import replace
 from django.utils.translation import gettext as _
 
 from frontend import numbers, words
-from frontend.answers import parts
+from frontend.answers import parts, table_cells
 from frontend.answers.shown import Cell, Column, Row
 from frontend.query import canonical_query
 from planner.engine.answers import TrainingOption
@@ -19,7 +19,7 @@ def columns() -> tuple[Column, ...]:
     """The columns."""
     return (
         Column(key="cluster", label=_("Cluster"), is_text=True),
-        parts.price_column(),
+        table_cells.price_column(),
         Column(
             key="total",
             label=_("$ for the run"),
@@ -41,7 +41,7 @@ def columns() -> tuple[Column, ...]:
             second=_("tok/s·GPU"),
             second_help=_("Training tokens per second and GPU"),
         ),
-        *parts.trust_columns(_("Memory"), _("Share of one GPU's memory in use")),
+        *table_cells.trust_columns(_("Memory"), _("Share of one GPU's memory in use")),
     )
 
 
@@ -65,8 +65,8 @@ def row(option: TrainingOption, given: Mapping[str, str], chosen_id: str) -> Row
         is_chosen=option.id == chosen_id,
         is_front=option.on_pareto_front,
         cells=(
-            parts.money_cell(price.usd_per_gpu_hour, second=price.usd_per_node_hour),
-            parts.money_cell(option.usd_total, 0, second=option.usd_per_million_tokens),
+            table_cells.money_cell(price.usd_per_gpu_hour, second=price.usd_per_node_hour),
+            table_cells.money_cell(option.usd_total, 0, second=option.usd_per_million_tokens),
             Cell(
                 text=numbers.fixed(speed.days, 1),
                 sort=str(speed.days),
@@ -81,8 +81,8 @@ def row(option: TrainingOption, given: Mapping[str, str], chosen_id: str) -> Row
                 sub=numbers.rounded(speed.tokens_per_s_per_gpu, 4),
                 sub_sort=str(speed.tokens_per_s_per_gpu),
             ),
-            replace(parts.gpus_cell(cluster), sub=numbers.percent(used), sub_sort=str(used)),
-            parts.price_age(price),
-            parts.band_cell(option.confidence),
+            replace(table_cells.gpus_cell(cluster), sub=numbers.percent(used), sub_sort=str(used)),
+            table_cells.price_age(price),
+            table_cells.band_cell(option.confidence),
         ),
     )

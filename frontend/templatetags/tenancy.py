@@ -9,7 +9,7 @@ from django import template
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from frontend import words
+from frontend import organization_words, words
 from planner.selectors.scope import Scope
 from planner.services.tiers import usage
 
@@ -53,7 +53,11 @@ def quota_line(scope: Scope, tab: str) -> dict[str, Any]:
     if name is None:
         return {}
     found = usage(scope.organization, name)
-    return {"usage": found, "what": words.quota(name), "tier": words.tier(scope.organization.tier)}
+    return {
+        "usage": found,
+        "what": organization_words.quota(name),
+        "tier": organization_words.tier(scope.organization.tier),
+    }
 
 
 @register.filter
@@ -65,7 +69,7 @@ def choice_words(code: str) -> str:
 @register.filter
 def state_words(code: str) -> str:
     """What has become of an invitation or a key."""
-    return words.state(code)
+    return organization_words.state(code)
 
 
 @register.filter

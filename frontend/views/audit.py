@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from frontend import words
+from frontend import organization_words, words
 from frontend.views.guard import organization_page
 from planner.models import AuditEntry
 from planner.selectors.organizations import audit_entries
@@ -70,7 +70,7 @@ def _line(entry: AuditEntry) -> dict[str, Any]:
         "note": (entry.additional_data or {}).get("note", ""),
         "address": entry.remote_addr or "",
         "action": ACTIONS[entry.action],
-        "kind": words.kind(entry.content_type.model),
+        "kind": organization_words.kind(entry.content_type.model),
         "subject": entry.object_repr,
         "changes": changes if entry.action in SHOWN_CHANGES else [],
     }

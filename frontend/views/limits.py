@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from frontend import words
+from frontend import organization_words
 from frontend.tenancy import active_scope
 from planner.services.tiers import QUOTAS, TIERS, rates, tier_of, usages
 
@@ -18,14 +18,18 @@ def limits(request: HttpRequest) -> HttpResponse:
     by_tier = {tier: rates(tier) for tier in TIERS}
     context = {
         "nav": "limits",
-        "tiers": [(tier, words.tier(tier)) for tier in TIERS],
+        "tiers": [(tier, organization_words.tier(tier)) for tier in TIERS],
         "own": scope.organization.tier if scope is not None else tier_of(request.user),
         "organization": scope.organization if scope is not None else None,
-        "usages": [(words.quota(each.name), each) for each in usages(scope.organization)] if scope is not None else [],
+        "usages": [(organization_words.quota(each.name), each) for each in usages(scope.organization)]
+        if scope is not None
+        else [],
         "rates": [
-            (words.rate(rate.name), [by_tier[tier][place].calls_per_minute for tier in TIERS])
+            (organization_words.rate(rate.name), [by_tier[tier][place].calls_per_minute for tier in TIERS])
             for place, rate in enumerate(by_tier[TIERS[0]])
         ],
-        "quotas": [(words.quota(name), [quota.most(tier) for tier in TIERS]) for name, quota in QUOTAS.items()],
+        "quotas": [
+            (organization_words.quota(name), [quota.most(tier) for tier in TIERS]) for name, quota in QUOTAS.items()
+        ],
     }
     return render(request, "frontend/limits.html", context)

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from catalog.models import TaxRule
-from frontend import words
+from frontend import quote_words
 from frontend.forms import allowed_text, error_text
 from frontend.quote_form import QuoteForm, build_quote_form, posted_terms, unclear_numbers
 from frontend.views.guard import organization_page
@@ -57,7 +57,7 @@ def quote_list(request: HttpRequest, scope: Scope) -> HttpResponse:
         "tab": "quotes",
         "page": page,
         "lines": [_listed(quote) for quote in page.object_list],
-        "statuses": [(code, words.quote_status(code)) for code in SHOWN_STATUSES],
+        "statuses": [(code, quote_words.quote_status(code)) for code in SHOWN_STATUSES],
         "status": status,
         "can_change": scope.allows("planner.change_quote"),
     }
@@ -205,7 +205,7 @@ def _page(
         "has_errors": bool(errors),
         "seen": _state(quote),
         "file_errors": [f"{error_text(error)} {allowed_text(error)}" for error in file_errors],
-        "state": words.quote_status(state),
+        "state": quote_words.quote_status(state),
         "is_open": state == QuoteStatus.ISSUED,
         "can_change": can_change,
         "shown": shown_quote(draft.snapshot, in_words),
@@ -235,10 +235,10 @@ def shown_quote(snapshot: QuoteSnapshot, in_words: Wording) -> dict[str, Any]:
         "lines": [
             {
                 "label": line_label(line, in_words),
-                "category": words.quote_category(line.category),
+                "category": quote_words.quote_category(line.category),
                 "detail": " · ".join(part for part in (_percent(line, in_words), line.detail, line.source) if part),
                 "quantity": "" if line.quantity is None else in_words.exact(line.quantity),
-                "unit": words.quote_unit(line.unit) if line.unit else "",
+                "unit": quote_words.quote_unit(line.unit) if line.unit else "",
                 "price": ""
                 if line.unit_price is None
                 else in_words.exact(line.unit_price, snapshot.currency.minor_digits),
@@ -284,7 +284,7 @@ def _listed(quote: Quote) -> dict[str, Any]:
     snapshot = quotes.priced(quote, timezone.now() if quote.is_draft else None).snapshot
     return {
         "quote": quote,
-        "state": words.quote_status(quote.shown_status(timezone.localdate())),
+        "state": quote_words.quote_status(quote.shown_status(timezone.localdate())),
         "buyer": snapshot.buyer.name,
         "total": in_words.money(snapshot.total.term, snapshot.currency),
         "sort": str(snapshot.total.term or Decimal(0)),

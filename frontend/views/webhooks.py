@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend import words
+from frontend import organization_words, words
 from frontend.entry import Entry, build_entry, posted
 from frontend.typed_numbers import read_form
 from frontend.views.guard import organization_page
@@ -160,7 +160,7 @@ def _delivery(row: WebhookDelivery) -> dict[str, Any]:
     return {
         "row": row,
         "event": words.choice(row.event),
-        "state": words.state(row.status),
+        "state": organization_words.state(row.status),
         "last": last,
-        "error": words.delivery_error(last["error"]) if last.get("error") else "",
+        "error": organization_words.delivery_error(last["error"]) if last.get("error") else "",
     }

@@ -70,6 +70,12 @@ def not_older_than(lookup: str, words: str) -> Filter:
     return Filter(spec=spec, keep=lambda days: Q(**{f"{lookup}__gte": since(days)}))
 
 
+def whether(words: str, keep: Callable[[bool], Q]) -> Filter:
+    """Keeps the rows of which something is true or false; both given keep all."""
+    spec = FieldSpec(kind="choices", choices=("true", "false"), help=words)
+    return Filter(spec=spec, keep=lambda values: keep("true" in values) if len(values) == 1 else Q())
+
+
 def containing(words: str, *lookups: str) -> Filter:
     """Keeps the rows that hold the text given in any of ``lookups``, whatever the case."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -34,7 +34,6 @@ from planner.models import (
 from planner.models.pricebook import PriceBookRow
 from planner.services import price_book_inputs as inputs
 from planner.services.json_input import read_body
-from planner.services.plan_json import plain
 from planner.services.price_books import add_entry, change_entry, remove_entry
 
 
@@ -117,11 +116,7 @@ def entry_views(kind: EntryKind) -> list[URLPattern]:
             book = self.scope.get(PriceBook, book_id)
             unchanged_since(request, book)
             values: Any = read_body(kind.input_type, self.body())
-
-            def make() -> UUID:
-                return add_entry(scope=self.scope, book=book, values=values).uuid
-
-            uuid = self.once_here(f"{kind.slug}:{book.pk}", make, plain(asdict(values)))
+            uuid = self.make_once(f"{kind.slug}:{book.pk}", values, add_entry, book=book, values=values)
             entry = self.scope.get(kind.model, uuid)
             return created(kind.serializer(entry).data, reverse(f"api:{kind.slug}-entry", args=[book_id, uuid]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -15,15 +14,13 @@ from rest_framework.response import Response
 
 from planner.api.conditions import matches
 from planner.api.exceptions import Outdated
-from planner.api.filters import Filter, containing
+from planner.api.filters import containing, whether
 from planner.api.openapi import response_header
 from planner.api.price_book_serializers import ExchangeRateSerializer, PriceBookSerializer
 from planner.api.tenant import ORGANIZATION, PRIVATE, TenantListView, TenantView, created, no_content, operation
-from planner.engine.field_spec import FieldSpec
 from planner.models import ExchangeRate, PriceBook
 from planner.services import price_books
 from planner.services.json_input import read_body
-from planner.services.plan_json import plain
 from planner.services.price_book_inputs import ExchangeRateInput, PriceBookInput
 
 TAG = "price books"
@@ -59,10 +56,7 @@ class PriceBooksView(TenantListView):
     serializer = PriceBookSerializer
     filters = {
         "search": containing("Text in the name.", "name"),
-        "in_use": Filter(
-            spec=FieldSpec(kind="choices", choices=("true", "false"), help="Whether plans use it."),
-            keep=lambda values: Q(in_use__in=[value == "true" for value in values]),
-        ),
+        "in_use": whether("Whether plans use it.", lambda is_so: Q(in_use=is_so)),
     }
 
     def rows(self) -> QuerySet[PriceBook]:
@@ -81,11 +75,7 @@ class PriceBooksView(TenantListView):
     def post(self, request: Request) -> Response:
         """Empty at first; the organization's first book is in use at once."""
         values = read_body(PriceBookInput, self.body())
-
-        def make() -> UUID:
-            return price_books.create_price_book(scope=self.scope, values=values).uuid
-
-        uuid = self.once_here("price-books", make, plain(asdict(values)))
+        uuid = self.make_once("price-books", values, price_books.create_price_book, values=values)
         book = self.scope.get(PriceBook, uuid)
         return created(PriceBookSerializer(book).data, reverse("api:price-book", args=[uuid]))
 
@@ -190,11 +180,7 @@ class ExchangeRatesView(TenantListView):
     def post(self, request: Request) -> Response:
         """A rate of the same currencies and day is written anew."""
         values = read_body(ExchangeRateInput, self.body())
-
-        def make() -> UUID:
-            return price_books.set_exchange_rate(scope=self.scope, values=values).uuid
-
-        uuid = self.once_here("exchange-rates", make, plain(asdict(values)))
+        uuid = self.make_once("exchange-rates", values, price_books.set_exchange_rate, values=values)
         rate = self.scope.get(ExchangeRate, uuid)
         return created(ExchangeRateSerializer(rate).data, reverse("api:exchange-rate", args=[uuid]))
 

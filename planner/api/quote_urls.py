@@ -3,7 +3,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
-from planner.api import quote_views, scenario_views
+from planner.api import quote_file_views, quote_views, scenario_share_views, scenario_views
 
 
 class VersionConverter(IntConverter):
@@ -15,5 +15,7 @@ class VersionConverter(IntConverter):
 register_converter(VersionConverter, "version")
 
 urlpatterns = [
-    path(address, view.as_view(), name=name) for address, view, name in (*scenario_views.PATHS, *quote_views.PATHS)
+    path(address, view.as_view(), name=name)
+    for module in (scenario_views, scenario_share_views, quote_views, quote_file_views)
+    for address, view, name in module.PATHS
 ]

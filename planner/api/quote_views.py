@@ -1,26 +1,24 @@
-"""Quotes: drafted, changed, issued, accepted, revised; as files, and as a procurement system's cart."""
+"""Quotes: drafted, changed, issued, accepted, revised, and as a procurement system's cart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from planner.api.conditions import IF_MATCH_WORDS, READS, tag_of
-from planner.api.filters import Filter, containing, read_parameters
-from planner.api.negotiation import FileParser
-from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
+from planner.api.conditions import IF_MATCH_WORDS
+from planner.api.filters import Filter, containing
+from planner.api.openapi import response_header
 from planner.api.scenario_serializers import CartSerializer, QuoteSerializer, WholeQuoteSerializer
 from planner.api.tenant import (
     IDEMPOTENCY,
@@ -30,13 +28,11 @@ from planner.api.tenant import (
     TenantListView,
     TenantView,
     created,
-    needs,
     no_content,
     operation,
     quota_text,
 )
 from planner.documents.cart import Visit, cxml_cart, flat_cart
-from planner.documents.wording import LANGUAGES
 from planner.engine.field_spec import FieldSpec
 from planner.models import SHOWN_STATUSES, Quote, ScenarioVersion
 from planner.selectors import quotes as read
@@ -44,7 +40,6 @@ from planner.selectors import scenarios as read_scenarios
 from planner.services import quotes
 from planner.services.json_input import read_object
 from planner.services.plan_json import plain
-from planner.services.quote_import import import_lines
 from planner.services.quote_terms import QuoteTerms
 from planner.services.scenario_inputs import QuoteInput, TransferInput
 from planner.services.tenancy import Conflict, lock
@@ -54,8 +49,6 @@ TAG = "quotes"
 VIEW, CHANGE = "planner.view_quote", "planner.change_quote"
 IF_MATCH = OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description=IF_MATCH_WORDS)
 ETAG = response_header("ETag", "Changes with the quote.", OpenApiTypes.STR, 200)
-LANGUAGE = FieldSpec(kind="choice", choices=LANGUAGES, help="Of the document; the quote's own unless given.")
-_BYTES = {"type": "string", "format": "binary"}
 
 
 def etag(quote: Quote) -> str:
@@ -107,11 +100,9 @@ class QuotesView(TenantListView):
         """From a saved plan or from nothing; `issue` is all or nothing: 400 names each unknown price, rate or tax."""
         values = read_json(QuoteInput, read_object(self.body()))
         version = self._version(values)
-
-        def make() -> UUID:
-            return quotes.create_quote(scope=self.scope, version=version, terms=values.terms, issue=values.issue).uuid
-
-        uuid = self.once_here("quotes", make, plain(asdict(values)))
+        uuid = self.make_once(
+            "quotes", values, quotes.create_quote, version=version, terms=values.terms, issue=values.issue
+        )
         body = WholeQuoteSerializer(read.quote(self.scope, uuid)).data
         return created(body, reverse("api:quote", args=[uuid]))
 
@@ -276,83 +267,6 @@ class QuoteTransferView(TenantView):
         return Response(body, headers=PRIVATE)
 
 
-class _FileView(TenantView):
-    """A quote as a file."""
-
-    permissions = {"GET": VIEW}
-    form: ClassVar[str]
-    query_parameters = ("language",)
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        # A file is of its own type, whatever the client would rather have.
-        return super().perform_content_negotiation(request, force=force or request.method in READS)
-
-    def get(self, request: Request, quote_id: UUID) -> HttpResponse:
-        quote = read.quote(self.scope, quote_id)
-        language = read_parameters(request.query_params, {"language": LANGUAGE}).get("language", "")
-        content = quotes.export_quote(scope=self.scope, quote=quote, form=self.form, language=language)
-        response = HttpResponse(content, content_type=quotes.FORMATS[self.form])
-        response["Content-Disposition"] = f'attachment; filename="{quotes.file_name(quote, self.form)}"'
-        response["Cache-Control"] = PRIVATE["Cache-Control"]
-        return response
-
-
-def _file_view(form: str) -> type[_FileView]:
-    media_type = quotes.FORMATS[form].partition(";")[0]
-    described = extend_schema(
-        operation_id=f"download_quote_{form}",
-        summary=f"Download a quote as {form.upper()}",
-        description=f"The same quote gives the same bytes; the audit log notes it.\n\n{needs(VIEW)}",
-        tags=[TAG],
-        parameters=[Filter(spec=LANGUAGE, keep=lambda _: Q()).parameter("language"), ORGANIZATION, *RATE_HEADERS],
-        responses={
-            (200, media_type): answer("QuoteSnapshot", "The file.")
-            if form == "json"
-            else OpenApiResponse(response=_BYTES, description="The file."),
-            **error_responses(400, 401, 403, 404),
-        },
-    )
-    view: type[_FileView] = type(f"Quote{form.title()}View", (_FileView,), {"form": form, "__doc__": _FileView.__doc__})
-    return extend_schema_view(get=described)(view)
-
-
-class CsvParser(FileParser):
-    """A table's bytes."""
-
-    media_type = "text/csv"
-
-
-class QuoteLinesView(_file_view("csv")):  # type: ignore[misc]  # a class made there
-    """A quote's lines as a table, out and in."""
-
-    permissions = {"GET": VIEW, "PUT": CHANGE}
-    parser_classes = [CsvParser]
-
-    def allowed_parameters(self, request: Request) -> tuple[str, ...]:
-        return self.query_parameters if request.method in READS else ()
-
-    def tags_now(self, request: Request, **names: Any) -> set[str]:
-        snapshot = quotes.priced(read.quote(self.scope, names["quote_id"])).snapshot
-        return {tag_of(HttpResponse(quotes.render(snapshot, "csv")))}
-
-    @extend_schema(
-        operation_id="import_quote_lines",
-        summary="Replace a draft's lines by a table",
-        description=f"A CSV as GET gives it: lines, percentages, currency and term; amounts are reckoned anew, "
-        f"the tax stays.\n\n{needs(CHANGE)}",
-        tags=[TAG],
-        parameters=[ORGANIZATION, *RATE_HEADERS],
-        request={"text/csv": _BYTES},
-        responses={
-            200: answer(WholeQuoteSerializer, "The draft."),
-            **error_responses(400, 401, 403, 404, 409, 413, 415),
-        },
-    )
-    def put(self, request: Request, quote_id: UUID) -> Response:
-        quote = read.quote(self.scope, quote_id)
-        return whole(import_lines(scope=self.scope, quote=quote, data=self.body()))
-
-
 PATHS: tuple[tuple[str, Any, str], ...] = (
     ("v1/quotes/", QuotesView, "quotes"),
     ("v1/quotes/<uuid:quote_id>/", QuoteView, "quote"),
@@ -360,10 +274,4 @@ PATHS: tuple[tuple[str, Any, str], ...] = (
     ("v1/quotes/<uuid:quote_id>/accept/", QuoteAcceptView, "quote-accept"),
     ("v1/quotes/<uuid:quote_id>/revise/", QuoteReviseView, "quote-revise"),
     ("v1/quotes/<uuid:quote_id>/transfer/", QuoteTransferView, "quote-transfer"),
-    ("v1/quotes/<uuid:quote_id>.csv", QuoteLinesView, "quote-csv"),
-    *(
-        (f"v1/quotes/<uuid:quote_id>.{form}", _file_view(form), f"quote-{form}")
-        for form in quotes.FORMATS
-        if form != "csv"
-    ),
 )

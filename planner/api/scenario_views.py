@@ -1,8 +1,7 @@
-"""Scenarios: saved plans, their versions, comments, links, and what changed since."""
+"""Scenarios: saved plans, their versions, and what changed since."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -11,20 +10,17 @@ from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from planner.api.filters import Filter, containing, not_older_than, one_of, read_parameters
+from planner.api.filters import Filter, containing, not_older_than, one_of, read_parameters, whether
 from planner.api.scenario_serializers import (
     ChangesSerializer,
-    NewShareLinkSerializer,
-    ScenarioCommentSerializer,
     ScenarioSerializer,
     ScenarioVersionSerializer,
-    ShareLinkSerializer,
     WholeVersionSerializer,
 )
 from planner.api.tenant import ORGANIZATION, PRIVATE, TenantListView, TenantView, created, operation
 from planner.api.throttles import PlanThrottle
 from planner.engine.field_spec import FieldSpec
-from planner.models import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
+from planner.models import PlanKind, Scenario, ScenarioVersion
 from planner.selectors import scenarios as read
 from planner.services import scenarios
 from planner.services.json_input import read_object
@@ -32,8 +28,6 @@ from planner.services.plan_json import plain
 from planner.services.scenario_changes import what_changed
 from planner.services.scenario_inputs import (
     CloneInput,
-    CommentInput,
-    LinkInput,
     ScenarioChange,
     ScenarioInput,
     VersionInput,
@@ -57,10 +51,7 @@ class ScenariosView(TenantListView):
     filters = {
         "search": containing("Text in the name.", "name"),
         "kind": one_of("kind", "Inference or training.", *PlanKind.values),
-        "archived": Filter(
-            spec=FieldSpec(kind="choices", choices=("true", "false"), help="Whether it was put away."),
-            keep=lambda values: Q(archived_at__isnull="false" in values) if len(values) == 1 else Q(),
-        ),
+        "archived": whether("Whether it was put away.", lambda is_so: Q(archived_at__isnull=not is_so)),
     }
 
     def rows(self) -> QuerySet[Scenario]:
@@ -79,18 +70,16 @@ class ScenariosView(TenantListView):
     def post(self, request: Request) -> Response:
         """The question is planned with the organization's prices, and the answer kept as version 1."""
         values = read_json(ScenarioInput, read_object(self.body()))
-
-        def make() -> UUID:
-            return scenarios.save_scenario(
-                scope=self.scope,
-                name=values.name,
-                kind=values.kind,
-                question=values.question,
-                option=values.option,
-                note=values.note,
-            ).uuid
-
-        uuid = self.once_here("scenarios", make, plain(asdict(values)))
+        uuid = self.make_once(
+            "scenarios",
+            values,
+            scenarios.save_scenario,
+            name=values.name,
+            kind=values.kind,
+            question=values.question,
+            option=values.option,
+            note=values.note,
+        )
         body = ScenarioSerializer(read.scenario(self.scope, uuid)).data
         return created(body, reverse("api:scenario", args=[uuid]))
 
@@ -154,13 +143,15 @@ class VersionsView(TenantListView):
         """The question is planned with the organization's prices of today."""
         found = read.scenario(self.scope, scenario_id)
         values = read_json(VersionInput, read_object(self.body()))
-
-        def make() -> UUID:
-            return scenarios.add_version(
-                scope=self.scope, scenario=found, question=values.question, option=values.option, note=values.note
-            ).uuid
-
-        uuid = self.once_here(f"versions:{found.pk}", make, plain(asdict(values)))
+        uuid = self.make_once(
+            f"versions:{found.pk}",
+            values,
+            scenarios.add_version,
+            scenario=found,
+            question=values.question,
+            option=values.option,
+            note=values.note,
+        )
         version = self.scope.get_in(ScenarioVersion, uuid, scenario=found)
         location = reverse("api:scenario-version", args=[scenario_id, version.number])
         return created(WholeVersionSerializer(version).data, location)
@@ -221,112 +212,9 @@ class CloneView(TenantView):
         """Begins with a copy of the latest version; nothing is planned again."""
         found = read.scenario(self.scope, scenario_id)
         values = read_json(CloneInput, read_object(self.body()))
-
-        def make() -> UUID:
-            return scenarios.clone_scenario(scope=self.scope, scenario=found, name=values.name).uuid
-
-        uuid = self.once_here(f"clones:{found.pk}", make, asdict(values))
+        uuid = self.make_once(f"clones:{found.pk}", values, scenarios.clone_scenario, scenario=found, name=values.name)
         body = ScenarioSerializer(read.scenario(self.scope, uuid)).data
         return created(body, reverse("api:scenario", args=[uuid]))
-
-
-class CommentsView(TenantListView):
-    """What was said of a scenario."""
-
-    title = "scenario comments"
-    tag = TAG
-    permissions = {"GET": VIEW, "POST": COMMENT}
-    serializer = ScenarioCommentSerializer
-    filters = {
-        "search": containing("Text in it.", "text"),
-        "max_age_days": not_older_than("created_at__date", "Leaves out older ones."),
-    }
-
-    def rows(self) -> QuerySet[ScenarioComment]:
-        found = read.scenario(self.scope, self.kwargs["scenario_id"])
-        return self.scope.rows(ScenarioComment).filter(scenario=found).select_related("author")
-
-    @operation(
-        COMMENT,
-        id="comment_on_scenario",
-        summary="Comment",
-        tag=TAG,
-        gives=ScenarioCommentSerializer,
-        takes=CommentInput,
-        code=201,
-    )
-    def post(self, request: Request, scenario_id: UUID) -> Response:
-        """Every member may."""
-        found = read.scenario(self.scope, scenario_id)
-        values = read_json(CommentInput, read_object(self.body()))
-
-        def make() -> UUID:
-            return scenarios.comment_on(scope=self.scope, scenario=found, text=values.text).uuid
-
-        uuid = self.once_here(f"comments:{found.pk}", make, asdict(values))
-        comment = self.scope.get_in(ScenarioComment, uuid, scenario=found)
-        location = reverse("api:scenario-comments", args=[scenario_id])
-        return created(ScenarioCommentSerializer(comment).data, location)
-
-
-class LinksView(TenantListView):
-    """Links for reading a scenario without an account."""
-
-    title = "share links"
-    tag = TAG
-    permissions = {"GET": CHANGE, "POST": CHANGE}
-    serializer = ShareLinkSerializer
-    filters = {
-        "search": containing("Text in whom it is for.", "name"),
-        "revoked": Filter(
-            spec=FieldSpec(kind="choices", choices=("true", "false"), help="Whether it was taken back."),
-            keep=lambda values: Q(revoked_at__isnull="false" in values) if len(values) == 1 else Q(),
-        ),
-    }
-
-    def rows(self) -> QuerySet[ShareLink]:
-        found = read.scenario(self.scope, self.kwargs["scenario_id"])
-        return self.scope.rows(ShareLink).filter(scenario=found)
-
-    @operation(
-        CHANGE,
-        id="share_scenario",
-        summary="Make a link",
-        tag=TAG,
-        gives=NewShareLinkSerializer,
-        takes=LinkInput,
-        code=201,
-        errors=(409,),
-    )
-    def post(self, request: Request, scenario_id: UUID) -> Response:
-        """The address is in this answer alone; a repeated `Idempotency-Key` answers with `url` null."""
-        found = read.scenario(self.scope, scenario_id)
-        values = read_json(LinkInput, read_object(self.body()))
-        secrets: list[str] = []
-
-        def make() -> UUID:
-            link, token = scenarios.create_link(scope=self.scope, scenario=found, name=values.name, days=values.days)
-            secrets.append(token)
-            return link.uuid
-
-        uuid = self.once_here(f"links:{found.pk}", make, asdict(values))
-        link = self.scope.get_in(ShareLink, uuid, scenario=found)
-        url = request.build_absolute_uri(reverse("shared", args=secrets)) if secrets else None
-        location = reverse("api:scenario-links", args=[scenario_id])
-        return created(NewShareLinkSerializer(link, context={"url": url}).data, location)
-
-
-class LinkRevokeView(TenantView):
-    """The end of a link."""
-
-    permissions = {"POST": CHANGE}
-
-    @operation(CHANGE, id="revoke_link", summary="Revoke a link", tag=TAG, gives=ShareLinkSerializer)
-    def post(self, request: Request, scenario_id: UUID, link_id: UUID) -> Response:
-        """From now on it finds nothing; a revoked one stays as it is."""
-        found = read.scenario(self.scope, scenario_id)
-        link = self.scope.get_in(ShareLink, link_id, scenario=found)
-        return Response(ShareLinkSerializer(scenarios.revoke_link(scope=self.scope, link=link)).data, headers=PRIVATE)
 
 
 PATHS: tuple[tuple[str, Any, str], ...] = (
@@ -336,7 +224,4 @@ PATHS: tuple[tuple[str, Any, str], ...] = (
     ("v1/scenarios/<uuid:scenario_id>/versions/<version:number>/", VersionView, "scenario-version"),
     ("v1/scenarios/<uuid:scenario_id>/changes/", ChangesView, "scenario-changes"),
     ("v1/scenarios/<uuid:scenario_id>/clone/", CloneView, "scenario-clone"),
-    ("v1/scenarios/<uuid:scenario_id>/comments/", CommentsView, "scenario-comments"),
-    ("v1/scenarios/<uuid:scenario_id>/links/", LinksView, "scenario-links"),
-    ("v1/scenarios/<uuid:scenario_id>/links/<uuid:link_id>/revoke/", LinkRevokeView, "scenario-link-revoke"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
@@ -35,6 +36,7 @@ from planner.models import Organization
 from planner.permissions import PERMISSIONS
 from planner.selectors.scope import Scope
 from planner.services.idempotency import KEY_FIELD, KEY_LENGTH
+from planner.services.plan_json import plain
 from planner.services.tenancy import lock
 from planner.services.tiers import usage
 
@@ -84,6 +86,16 @@ class TenantView(ApiView):
                 return change(request, *args, **names)
 
         return checked
+
+    def make_once(self, what: str, asked: Any, service: Callable[..., Any], /, **given: Any) -> UUID:
+        """The public name of the row that ``service`` makes in this scope of what was ``given``, once for each
+        ``Idempotency-Key`` with the same ``asked`` (a dataclass: the body as it was read)."""
+
+        def make() -> UUID:
+            made: UUID = service(scope=self.scope, **given).uuid
+            return made
+
+        return self.once_here(what, make, plain(asdict(asked)))
 
     def once_here(self, what: str, make: Callable[[], UUID], asked: Mapping[str, Any]) -> UUID:
         """``once``, in the space of this caller in this organization."""

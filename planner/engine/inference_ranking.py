@@ -15,7 +15,7 @@ from planner.engine.inference_evaluate import Evaluated
 from planner.engine.offers import OfferTable, in_stock
 from planner.engine.serving import Cycle
 from planner.engine.sizing import Sizing
-from planner.engine.split_sizing import PrefillPools
+from planner.engine.split_pools import PrefillPools
 from planner.engine.units import HOURS_PER_MONTH
 from planner.engine.workload import InferenceQuestion
 

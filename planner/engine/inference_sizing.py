@@ -23,7 +23,8 @@ from planner.engine.serving_calibration import ServingProfiles
 from planner.engine.serving_regimes import question_draft
 from planner.engine.sizing import Demand, Sizing, load_of, size_replicas
 from planner.engine.speculation import cache_arch
-from planner.engine.split_sizing import PrefillPools, TransferRates, size_split
+from planner.engine.split_pools import PrefillPools, TransferRates
+from planner.engine.split_sizing import size_split
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
 

@@ -13,86 +13,20 @@ the layout of its node that prefills most prompts a GPU within the limit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.engine.inference_evaluate import Evaluated
 from planner.engine.queueing import exponential_quantile, many_server_wait
 from planner.engine.serving import LIMITS, NORMAL_QUANTILES, PERCENTILES, ServingEstimate
 from planner.engine.serving_cycle import LEAST_CHUNK_TOKENS, Cycle, ServingLoad
 from planner.engine.sizing import MAX_REPLICAS, TOO_MANY_REPLICAS, TOO_SLOW_TPOT, TOO_SLOW_TTFT, Demand, Sizing, load_of
+from planner.engine.split_pools import BoolArray, FloatArray, IntArray, PrefillPools, SplitSizing, TransferRates
 from planner.engine.workload import InferenceQuestion
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
 ROUNDS: Final = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PrefillPools:
-    """The prefill side of each candidate: equal lengths; no replicas where a candidate isn't split."""
-
-    tensor: IntArray
-    pipeline: IntArray
-    expert: IntArray
-    replicas: IntArray
-    capacity_replicas: IntArray
-    """What capacity and headroom alone ask for."""
-    gpus_per_replica: IntArray
-    prompt_s: FloatArray
-    transfer_bytes: FloatArray
-    """KV cache of one prompt on one GPU of the side that holds more of it a GPU."""
-    transfer_s: FloatArray
-    utilization: FloatArray
-
-    def take(self, rows: IntArray) -> PrefillPools:
-        """Some candidates only, in the order of ``rows``."""
-        return PrefillPools(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
-
-    @staticmethod
-    def none(count: int) -> PrefillPools:
-        """Of ``count`` candidates that are not split."""
-        zero, nothing = np.zeros(count, dtype=np.int64), np.zeros(count)
-        return PrefillPools(
-            tensor=zero,
-            pipeline=zero,
-            expert=zero,
-            replicas=zero,
-            capacity_replicas=zero,
-            gpus_per_replica=zero,
-            prompt_s=nothing,
-            transfer_bytes=nothing,
-            transfer_s=nothing,
-            utilization=nothing,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TransferRates:
-    """Bytes of KV of one prompt on a GPU, and bytes a second a GPU moves: arrays over candidates."""
-
-    prompt_bytes: FloatArray
-    network_bytes_s: FloatArray
-    link_bytes_s: FloatArray
-    domain_gpus: FloatArray
-    """GPUs joined by the link: both pools inside one such group use it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SplitSizing:
-    """Pairs of layouts, sized; equal lengths."""
-
-    rows: IntArray
-    """The decode side's candidate."""
-    sizing: Sizing
-    """Of the decode side; its estimate is one decode replica's share."""
-    prefill: PrefillPools
-    cycle: Cycle
 
 
 def size_split(evaluated: Evaluated, question: InferenceQuestion, demand: Demand, rates: TransferRates) -> SplitSizing:

@@ -9,31 +9,26 @@ from decimal import Decimal
 
 from babel.numbers import get_currency_precision, list_currencies
 
-from catalog.models import TaxRule
 from planner.documents.snapshot import (
     FxRate,
     Party,
     QuoteSnapshot,
     Statement,
-    Tax,
-    Withholding,
 )
 from planner.engine.errors import FieldError
 from planner.engine.quote_math import (
-    Amounts,
     Currency,
     Item,
     Priced,
     Share,
-    TaxRate,
     price_quote,
-    to_amount,
 )
 from planner.engine.sentences import Noun, say
 from planner.models import Organization, ScenarioVersion
 from planner.selectors.price_books import exchange_rate
 from planner.services.quote_plan import plan_facts, statements
-from planner.services.quote_terms import ItemTerms, PartyTerms, QuoteTerms, TaxTerms
+from planner.services.quote_tax import tax_of, tax_rate, withholding_of
+from planner.services.quote_terms import ItemTerms, PartyTerms, QuoteTerms
 
 USD = "USD"
 STANDARD_EXCLUSIONS = {"egress": "no_egress", "storage": "no_storage", "licences": "no_licences"}
@@ -72,8 +67,8 @@ def price_draft(
         )
         for place, share in enumerate(terms.shares)
     ]
-    tax = _tax(terms.tax, today, problems) if terms.tax is not None else None
-    rate = None if tax is None else _rate(tax)
+    tax = tax_of(terms.tax, today, problems) if terms.tax is not None else None
+    rate = None if tax is None else tax_rate(tax)
     priced = price_quote(items, shares, rate, currency, terms.months)
     problems += _missing(terms, priced)
     snapshot = QuoteSnapshot(
@@ -93,7 +88,7 @@ def price_draft(
         tax_total=priced.tax,
         total=priced.total,
         tax=tax,
-        withholding=_withholding(terms, priced, currency),
+        withholding=withholding_of(terms, priced, currency),
         fx=tuple(rates.used.values()),
         plan=plan_facts(version) if version else None,
         assumptions=(*(statements(version) if version else ()), *_written(terms.assumptions)),
@@ -229,68 +224,6 @@ def _missing(terms: QuoteTerms, priced: Priced) -> Iterator[FieldError]:
         )
 
 
-def _tax(terms: TaxTerms, today: date, problems: list[FieldError]) -> Tax | None:
-    if terms.rate is not None:
-        if not terms.name or not terms.source:
-            missing = "name" if not terms.name else "source"
-            problems.append(
-                FieldError(
-                    field=f"tax.{missing}",
-                    value="",
-                    message=say("A stated tax rate needs it."),
-                    allowed=say("a text"),
-                    code="required",
-                )
-            )
-        return Tax(
-            name=terms.name,
-            country=terms.country,
-            rate=terms.rate,
-            base_numerator=terms.base_numerator,
-            base_denominator=terms.base_denominator,
-            valid_from=None,
-            source=terms.source,
-        )
-    rule = tax_rule(terms.country, today)
-    if rule is None:
-        problems.append(
-            FieldError(
-                field="tax.country",
-                value=terms.country,
-                message=say("The catalog has no tax rule for it on {today}.", today=today),
-                allowed=say("a country with a rule, or name, rate and source"),
-                code="unknown_tax",
-            )
-        )
-        return None
-    return Tax(
-        name=rule.name,
-        country=rule.country,
-        rate=rule.rate,
-        base_numerator=rule.base_numerator,
-        base_denominator=rule.base_denominator,
-        valid_from=rule.valid_from,
-        source=rule.source,
-    )
-
-
-def tax_rule(country: str, on: date) -> TaxRule | None:
-    """The sales tax of a country on a day, from the catalog."""
-    rules = TaxRule.objects.filter(country=country, retired=False, valid_from__lte=on).order_by("-valid_from")
-    return next((rule for rule in rules if rule.valid_to is None or on < rule.valid_to), None)
-
-
-def _rate(tax: Tax) -> TaxRate:
-    return TaxRate(
-        id="tax-1",
-        name=tax.name,
-        rate=tax.rate,
-        base_numerator=tax.base_numerator,
-        base_denominator=tax.base_denominator,
-        source=tax.source,
-    )
-
-
 def _party(terms: PartyTerms, name: str) -> Party:
     return Party(
         name=terms.name or name,
@@ -299,27 +232,6 @@ def _party(terms: PartyTerms, name: str) -> Party:
         contact=terms.contact,
         email=terms.email,
         reference=terms.reference,
-    )
-
-
-def _withholding(terms: QuoteTerms, priced: Priced, currency: Currency) -> Withholding | None:
-    held = terms.withholding
-    if held is None:
-        return None
-
-    def part(amount: Decimal | None) -> Decimal | None:
-        return None if amount is None else to_amount(amount * held.rate, currency)
-
-    once, monthly = part(priced.net.once), part(priced.net.monthly)
-    return Withholding(
-        name=held.name,
-        rate=held.rate,
-        amounts=Amounts(
-            once=once,
-            monthly=monthly,
-            term=None if once is None or monthly is None else once + terms.months * monthly,
-        ),
-        source=held.source,
     )
 
 

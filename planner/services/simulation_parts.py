@@ -33,8 +33,8 @@ from planner.services.served import RentedPool, Served, pack
 from planner.services.simulation import PlannedCluster, Told, TrafficSource, planned_cluster, serve
 from planner.services.simulation_job import MEMBERS, Region, SimulationJob, read_simulation
 from planner.services.stored_traces import open_trace, stored_bytes, trace_refused
+from planner.services.trace_columns import TraceError
 from planner.services.trace_files import Trace, read_trace_stream
-from planner.services.trace_rows import TraceError
 
 BATCH_REQUESTS: Final = 1 << 14
 """Simulated between two progress reports: well under a second even where a fleet is hard to simulate."""

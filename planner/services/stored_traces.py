@@ -13,8 +13,8 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.services.trace_columns import TraceError
 from planner.services.trace_files import GZIP_MAGIC, read_trace_stream
-from planner.services.trace_rows import TraceError
 
 MAX_TRACE_BYTES = 256 * 2**20
 CHECKED_AT_ONCE_BYTES = 2**20

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.planned_replica import Lengths
 from planner.engine.simulate.traffic import BATCH, batch
-from planner.services.trace_rows import MOONCAKE_BLOCK_TOKENS, Columns, TraceError, read_csv_columns, read_mooncake
+from planner.services.trace_columns import Columns, TraceError
+from planner.services.trace_rows import MOONCAKE_BLOCK_TOKENS, read_csv_columns, read_mooncake
 
 MAX_LINE_BYTES = 4 * 2**20
 GZIP_MAGIC = b"\x1f\x8b"

@@ -20,7 +20,8 @@ from planner.engine.offers import offer_table
 from planner.engine.question_reading import parse_question
 from planner.engine.serving_split import SplitPools, split_state
 from planner.engine.sizing import demand_of, load_of
-from planner.engine.split_sizing import TransferRates, size_split
+from planner.engine.split_pools import TransferRates
+from planner.engine.split_sizing import size_split
 from planner.engine.workload import InferenceQuestion
 from tests.engine.answered import output_usd, tpot_ms
 from tests.engine.published_models import published

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.answers import parts
+from frontend.answers import explanations
 from frontend.answers.inference import present_inference
 from frontend.answers.inference_charts import bill_parts
 from frontend.answers.training import present_training
@@ -106,7 +106,7 @@ def test_a_runs_bill_parts_sum_to_its_total() -> None:
 
 
 def test_terms_of_one_unit_have_shares_and_a_sum() -> None:
-    groups = parts.working_groups(plan_factory().options[0].working)
+    groups = explanations.working_groups(plan_factory().options[0].working)
     step = next(group for group in groups if group.title == "Time of one step")
     assert step.total == "18.7 ms"
     assert sum(line.share or 0 for line in step.lines) == pytest.approx(1)
@@ -118,7 +118,7 @@ def test_terms_of_different_units_have_no_sum() -> None:
         Term(group="demand", name="peak", value=2.0, unit="req/s", formula=""),
         Term(group="demand", name="replicas", value=3.0, unit="replicas", formula=""),
     )
-    (group,) = parts.working_groups(terms)
+    (group,) = explanations.working_groups(terms)
     assert (group.total, [line.share for line in group.lines]) == ("", [None, None])
 
 

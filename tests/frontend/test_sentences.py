@@ -8,8 +8,8 @@ import pickle
 
 from django.utils.translation import override
 
+from frontend.answer_words import rejection
 from frontend.sentences import shown
-from frontend.words import rejection
 from planner.engine.sentences import Code, FieldName, Noun, joined, say
 
 LATE = say("Allow {nodes:,} nodes: at the pace of {tried:,}, no fewer are in time.", nodes=1259, tried=1024)

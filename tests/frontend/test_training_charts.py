@@ -128,7 +128,7 @@ def test_memory_is_drawn_by_stage_and_the_fullest_named() -> None:
     assert [weights["x"], optimizer["x"]] == [[10.0] * 4, [20.0] * 4]
     assert activations["x"] == [40.0, 39.0, 38.0, 37.0]
     assert [sum(bars) for bars in zip(*(t["x"] for t in chart.figure["data"]), strict=True)] == [80.0] * 4
-    assert free["name"] == "Free"
+    assert free["name"] == "Left free"
     assert weights["y"][0] == "Stage 1: 8 layers<br>+ embedding"
     assert chart.twin is not None
     assert len(chart.twin.rows) == 4

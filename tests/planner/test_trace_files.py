@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from planner.engine.simulate.run import simulate
+from planner.services.trace_columns import TraceError
 from planner.services.trace_files import MAX_LINE_BYTES, Trace, read_trace, read_trace_stream
-from planner.services.trace_rows import TraceError
 from tests.engine.simulate.fleets import one_pool, replica
 
 HEADER = b"arrival_s,input_tokens,output_tokens\n"

@@ -16,8 +16,8 @@ from planner.engine.simulate.workload_model import fit, fit_prefixes
 from planner.engine.units import SECONDS_PER_HOUR
 from planner.services.error_envelope import envelope
 from planner.services.plan_json import encode
+from planner.services.trace_columns import TraceError
 from planner.services.trace_files import Trace, read_trace
-from planner.services.trace_rows import TraceError
 
 EXIT_BAD_INPUT = 2
 

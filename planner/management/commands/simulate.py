@@ -30,8 +30,8 @@ from planner.services.simulation_job import SimulationJob, read_simulation
 from planner.services.simulation_parts import serve_task, sites_of
 from planner.services.simulation_run import run_document
 from planner.services.smallest_fleet import smallest_fleet
+from planner.services.trace_columns import TraceError
 from planner.services.trace_files import Trace, read_trace
-from planner.services.trace_rows import TraceError
 
 EXIT_BAD_INPUT = 2
 REQUEST_COLUMNS = ("request_id", "arrival_s", "scheduled_s", "first_token_s", "last_token_s", "replica")
