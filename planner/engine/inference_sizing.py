@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -200,7 +200,7 @@ def _sized(fitting: Evaluated, part: Placed, rows: IntArray, question: Inference
 
 def taken(columns: Any, rows: IntArray) -> Any:
     """Some rows of every column of a dataclass, however deep."""
-    if isinstance(columns, dict):
+    if isinstance(columns, Mapping):
         return {name: taken(value, rows) for name, value in columns.items()}
     if np.ndim(columns) or isinstance(columns, float | int | np.number):
         return np.asarray(columns)[rows] if np.ndim(columns) else columns
@@ -223,7 +223,7 @@ def _beside(fitting: Evaluated, placed: Sequence[Placed], rows: Sequence[IntArra
 def _joined(parts: Sequence[Any], counts: Sequence[int]) -> Any:
     """Columns one after the other, however deep; what one number stands for is written out."""
     first = parts[0]
-    if isinstance(first, dict):
+    if isinstance(first, Mapping):
         return {name: _joined([part[name] for part in parts], counts) for name in first}
     if is_dataclass(first):
         columns = {f.name: _joined([getattr(part, f.name) for part in parts], counts) for f in fields(first)}

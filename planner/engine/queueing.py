@@ -57,17 +57,3 @@ def exponential_quantile(mean: Any, probability_positive: Any, quantile: float) 
     """Quantile of a wait that is 0, or else exponential: ``mean`` over all, ``probability_positive`` above 0."""
     above = np.maximum(probability_positive, 1e-12)
     return np.maximum(mean / above * np.log(np.maximum(above / (1.0 - quantile), 1.0)), 0.0)
-
-
-def service_quantile(mean: Any, probability_positive: Any, quantile: float) -> Any:
-    """Quantile of a wait behind services of one length, as often as ``probability_positive``, ``mean`` over all.
-
-    Rarely busy, one meets what is left of one service: uniform. Always busy, the queue's tail is exponential. Between
-    them the two quantiles are weighted by how often one waits.
-
-    >>> float(round(service_quantile(0.001, 0.02, 0.99), 4)), float(service_quantile(0.001, 0.02, 0.9))
-    (0.0497, 0.0)
-    """
-    above = np.clip(probability_positive, 1e-12, 1.0)
-    uniform = 2.0 * mean / above * np.maximum(1.0 - (1.0 - quantile) / above, 0.0)
-    return (1.0 - above) * uniform + above * exponential_quantile(mean, above, quantile)

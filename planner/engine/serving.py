@@ -14,6 +14,7 @@ fill the residents to their limit; static batches are prefilled together and dra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.drained_batches import batch_s, batches_state
-from planner.engine.queueing import exponential_quantile, many_server_wait, service_quantile
+from planner.engine.queueing import exponential_quantile, many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
 from planner.engine.serving_open import open_loop
+from planner.engine.serving_statistics import Statistics
 from planner.engine.step_time import step_time
 
 __all__ = [
@@ -53,7 +55,7 @@ BISECTIONS = 10
 class ServingEstimate:
     """Speed of one replica of every candidate: arrays of length ``n``."""
 
-    ttft_s: dict[str, FloatArray]
+    ttft_s: Mapping[str, FloatArray]
     """By statistic: mean, p50, p90, p95, p99; infinite where an open loop never settles."""
     tpot_s: dict[str, FloatArray]
     output_tok_s: FloatArray
@@ -145,13 +147,15 @@ def _open_loop(
         half = load.requests / 2.0
         queued = np.where(saturated, np.maximum(1.0 / capacity - 1.0 / rate, 1e-12), 1.0 / capacity)
         wait = np.minimum(wait, half * queued)
-    ttft = {"mean": now.own_s + wait}
-    for name, quantile in PERCENTILES.items():
-        # Behind prompts one waits as often as they come, for a place as often as all are taken.
-        tail = service_quantile(now.wait_s, now.waits, quantile)
-        tail = tail + exponential_quantile(admission_wait, np.minimum(utilization, 1.0), quantile)
-        shortened = np.where(np.isinf(wait), 0.0, wait) / np.maximum(settled, 1e-12)
-        ttft[name] = now.own_s + np.where(np.isinf(wait), wait, tail * shortened)
+    shortened = np.where(np.isinf(wait), 0.0, wait) / np.maximum(settled, 1e-12)
+
+    def first_token(quantile: float) -> FloatArray:
+        # For a place one waits as often as all are taken.
+        tail = now.wait_s + exponential_quantile(admission_wait, np.minimum(utilization, 1.0), quantile)
+        scatter = now.first.quantile_s(quantile)
+        return now.own_s + np.where(np.isinf(wait), wait, tail * shortened + scatter)
+
+    ttft = Statistics(now.own_s + wait, PERCENTILES, first_token)
     # No batch is slower than the fullest.
     decode_s = np.where(saturated, full.decode_s, np.minimum(now.decode_s, full.decode_s))
     one = Cycle(
@@ -226,7 +230,7 @@ def _estimate(
     c: ServingCoefficients,
     load: ServingLoad,
     limits: AdmissionLimits,
-    ttft: dict[str, FloatArray],
+    ttft: Mapping[str, FloatArray],
     tpot: dict[str, FloatArray],
     rate: FloatArray,
     residents: FloatArray,

@@ -23,10 +23,13 @@ from numpy.typing import NDArray
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, pipeline_fill
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
+from planner.engine.serving_spread import FirstTokens
 
 FloatArray = NDArray[np.float64]
 
-ROUNDS: Final = 6
+ROUNDS: Final = 5
+BURST_ITERATIONS: Final = 2.5
+"""Around one's own, in which the others of a burst come: simulations with gaps of CV 0.5 to 3, 2026-11-30."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +42,8 @@ class OpenLoop:
     """To the first token where nobody else waits: one's prompt, and the iterations before it can begin."""
     wait_s: FloatArray
     """Behind other prompts, on average."""
-    waits: FloatArray
-    """Share of requests that meet other prompts."""
+    first: FirstTokens
+    """How all of that scatters."""
     decoding: FloatArray
     """Sequences decoding, on average over time."""
     iteration_s: FloatArray
@@ -66,21 +69,35 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     # Several prompts an iteration: what is left of it is longer by those it holds, and they come along.
     lumps = each * busy / (1.0 - busy**2) * (load.arrival_cv**2 + load.length_cv**2)
     others = rate * (present * mean + lumps)
+    # Gaps that scatter more come in bursts: those of one burst come along, and ride in the iteration before.
+    burst = BURST_ITERATIONS * (load.arrival_cv**2 - 1.0) * -np.expm1(-rate * present * mean)
+    others = np.maximum(others + burst, 0.0)
     met = prompts_of(c, load, limits, decoding, 1.0 + others, np.exp(-others))
-    before = s * (0.5 + c.lookahead) * present * mean
+    before = s * ((0.5 + c.lookahead) * present * mean + c.lookahead * burst * each)
     own = s * (met.shared_s + iteration)
     if queue is not None:
         before = before + (1.0 - s) * _before_alone(c, prompts, queue, present, iteration, mean)
         own = own + (1.0 - s) * queue.service_s
-    wait, waits = s * (lumps / 2.0 + others * met.shared_s), s * (1.0 - (1.0 - busy) * np.exp(-others))
+    wait = s * (lumps / 2.0 + others * met.shared_s)
     if queue is not None:
-        wait, waits = wait + (1.0 - s) * queue.wait_s, waits + (1.0 - s) * queue.full
-    stages = (pipeline_fill(c, load, limits, decoding) - 1.0) * (s * met.shared_s + (1.0 - s) * prompts.alone_s)
+        wait = wait + (1.0 - s) * queue.wait_s
+    stages = pipeline_fill(c, load, limits, decoding)
+    fill = (stages - 1.0) * (s * met.shared_s + (1.0 - s) * prompts.alone_s)
     return OpenLoop(
         decode_s=decode_s,
-        own_s=own + stages + before + c.request_s,
+        own_s=own + fill + before + c.request_s,
         wait_s=wait,
-        waits=waits,
+        first=FirstTokens(
+            rate=rate,
+            prompts=prompts,
+            queue=queue,
+            iteration_s=iteration,
+            mean_s=mean,
+            present=present,
+            lookahead=c.lookahead,
+            stages=stages,
+            variation=load.arrival_cv**2,
+        ),
         decoding=decoding,
         iteration_s=iteration,
         prompt_s=each,

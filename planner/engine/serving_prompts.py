@@ -42,8 +42,23 @@ class PromptQueue:
     """Share of time that as many are as go on at a time."""
     own_s: Any
     """One of a prompt's own iterations."""
+    beside: Any
+    """Others in a prompt's own iterations, on average."""
     added_share: Any
     """Share of time that prompts add to iterations."""
+
+    def services(self, iteration: Any, prompts: Prompts) -> list[tuple[Any, Any]]:
+        """How often a prompt is served alone, beside one other or beside more, and for how long."""
+        one, (two, most) = prompts.alone_s / prompts.chunks, prompts.crowd_s
+        nobody = np.exp(-self.beside)
+        other = self.beside * nobody
+        more = np.maximum(1.0 - nobody - other, 1e-12)
+        further = (self.beside - other) / more - 1.0
+        crowd = two + (most - two) * np.clip(further / np.maximum(prompts.ranks - 2.0, 1.0), 0.0, 1.0)
+        return [
+            (share, prompts.chunks * (iteration + added))
+            for share, added in ((nobody, one), (other, two), (more, crowd))
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +67,10 @@ class Prompts:
 
     shared_s: Any
     """Each of several that share one iteration."""
+    several: Any
+    """Prompts that share one, where it isn't one alone."""
     several_s: Any
-    """All of those that share one, where it isn't one alone."""
+    """All of these."""
     alone_s: Any
     """In chunks of its own, nobody else's beside them."""
     crowd_s: Any
@@ -84,6 +101,7 @@ class Prompts:
             some=some,
             full=full,
             own_s=own,
+            beside=beside,
             added_share=some * (1.0 - iteration / own),
         )
 
@@ -139,6 +157,7 @@ def prompts_of(
         alone = whole * alone + last
     return Prompts(
         shared_s=shared,
+        several=more,
         several_s=crowded,
         alone_s=alone,
         crowd_s=crowd,

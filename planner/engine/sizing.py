@@ -6,6 +6,7 @@ and bisection on the candidates concerned only. What can't be met even by an idl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -176,7 +177,7 @@ def _search(
     return high
 
 
-def _exceeds(by_statistic: dict[str, FloatArray], limit_ms: float | None, question: InferenceQuestion) -> BoolArray:
+def _exceeds(by_statistic: Mapping[str, FloatArray], limit_ms: float | None, question: InferenceQuestion) -> BoolArray:
     value = by_statistic[question.slo_percentile]
     if limit_ms is None:
         return np.zeros(value.shape, dtype=np.bool_)

@@ -12,7 +12,7 @@ the layout of its node that prefills most prompts a GPU within the limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -46,7 +46,7 @@ def size_split(evaluated: Evaluated, question: InferenceQuestion, demand: Demand
 
 def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
     """``whole`` with some rows of every column, however deep, taken from ``part``."""
-    if isinstance(whole, dict):
+    if isinstance(whole, Mapping):
         return {name: replaced(value, rows, part[name]) for name, value in whole.items()}
     if isinstance(whole, np.ndarray):
         changed = whole.copy()

@@ -73,7 +73,14 @@ KV_BLOCKS = 25_000
 
 
 def closed_form(
-    step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float, *, lookahead: bool = True
+    step: StepCoefficients,
+    prompt: int,
+    answer: int,
+    budget: int,
+    rate: float,
+    *,
+    lookahead: bool = True,
+    arrival_cv: float = 1.0,
 ) -> ServingEstimate:
     coefficients = ServingCoefficients(
         step=StepCoefficients(*[np.array([value]) for value in step]),
@@ -88,14 +95,28 @@ def closed_form(
         max_num_seqs=np.array([256.0]),
         max_num_batched_tokens=np.array([float(budget)]),
     )
-    load = ServingLoad(kind="open", input_tokens=float(prompt), output_tokens=float(answer), requests_s=rate)
+    load = ServingLoad(
+        kind="open",
+        input_tokens=float(prompt),
+        output_tokens=float(answer),
+        requests_s=rate,
+        arrival_cv=arrival_cv,
+    )
     return steady_state(coefficients, load, limits)
 
 
 def simulated(
-    step: StepCoefficients, prompt: int, answer: int, budget: int, rate: float, *, lookahead: bool = True
+    step: StepCoefficients,
+    prompt: int,
+    answer: int,
+    budget: int,
+    rate: float,
+    *,
+    lookahead: bool = True,
+    arrival_cv: float = 1.0,
 ) -> Outcome:
-    arrival_s = np.cumsum(np.random.default_rng(1).exponential(1 / rate, REQUESTS))
+    shape = 1 / arrival_cv**2
+    arrival_s = np.cumsum(np.random.default_rng(1).gamma(shape, 1 / (rate * shape), REQUESTS))
     kind = ContinuousReplica(
         coefficients=step, kv_blocks=KV_BLOCKS, max_num_batched_tokens=budget, request_s=REQUEST_S, lookahead=lookahead
     )
@@ -147,6 +168,42 @@ def test_prompts_of_several_chunks_agree_too(name: str, prompt: int, answer: int
     outcome = simulated(STEPS[name], prompt, answer, 2048, 0.3 * capacity)
     assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
     assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+
+
+@pytest.mark.parametrize(("prompt", "answer"), [(100, 200), (300, 800), (700, 200), (1500, 800), (3000, 200)])
+@pytest.mark.parametrize("name", [*STEPS, *RANKED])
+def test_percentiles_of_the_first_token_agree(name: str, prompt: int, answer: int) -> None:
+    """Prompts that fit the budget of their rank twice: half of all first tokens, and one in a hundred, come as late."""
+    step = (STEPS | RANKED)[name]
+    budget = 8192 * int(step.attention_ranks)
+    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
+    outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
+    for statistic, quantile in [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]:
+        assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=0.08)
+
+
+@pytest.mark.parametrize(("prompt", "answer"), [(3000, 200), (3000, 800), (8000, 200), (8000, 800)])
+@pytest.mark.parametrize("name", [*STEPS, *RANKED])
+def test_percentiles_of_prompts_in_chunks_agree_roughly(name: str, prompt: int, answer: int) -> None:
+    step = (STEPS | RANKED)[name]
+    budget = 2048 * int(step.attention_ranks)
+    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
+    outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
+    for statistic, quantile in [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]:
+        assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=0.18)
+
+
+@pytest.mark.parametrize(("arrival_cv", "mean", "p99"), [(0.5, 0.03, 0.12), (2.0, 0.20, 0.12), (3.0, 0.25, 0.18)])
+@pytest.mark.parametrize(("name", "prompt"), [("8b", 300), ("8b", 700), ("70b, tensor", 1500), ("experts", 700)])
+def test_bursts_and_even_gaps_agree_roughly(name: str, prompt: int, arrival_cv: float, mean: float, p99: float) -> None:
+    """Gamma gaps: with CV 3 half of all requests come within a few iterations of another."""
+    capacity = float(closed_form(STEPS[name], prompt, 200, 8192, 1e-6).capacity_requests_s[0])
+    expected = closed_form(STEPS[name], prompt, 200, 8192, 0.3 * capacity, arrival_cv=arrival_cv)
+    outcome = simulated(STEPS[name], prompt, 200, 8192, 0.3 * capacity, arrival_cv=arrival_cv)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=mean)
+    assert expected.ttft_s["p99"][0] == pytest.approx(outcome.ttft.quantile_s(0.99), rel=p99)
 
 
 @pytest.mark.parametrize("name", STEPS)

@@ -1,0 +1,158 @@
+"""How first tokens of an open loop scatter: a mixture of the few things that one iteration can be.
+
+A request comes in an iteration with no prompt, one or several, met as often as it is long; waits for what is left of
+it (uniform) and, where the next is fixed already, for that one too; and shares its own with those that came meanwhile:
+
+    state i    p'(m) = sum over i of p(i) Poisson(m; rate t(i))      prompts that came in one iteration ride in a later
+    TTFT       U(0, t(i)) + t(j) + t(1 + n)                          i by p(i) t(i), j by p(j), n by Poisson(rate t(i))
+
+Prompts with iterations to themselves wait for those before them instead: what is left of one, and as many whole ones as
+give the mean wait (geometric); or go on beside others that came about when they did. Only the shape is taken from here:
+the mean is ``serving_open``'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.serving_prompts import PromptQueue, Prompts
+
+FloatArray = NDArray[np.float64]
+
+SETTLING: Final = 6
+HALVINGS: Final = 8
+BEFORE: Final = 4
+"""Prompts before one's own that are told apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstTokens:
+    """What the time to a first token is made of, in an open loop's steady state; seconds."""
+
+    rate: FloatArray
+    prompts: Prompts
+    queue: PromptQueue | None
+    iteration_s: FloatArray
+    """A decode iteration."""
+    mean_s: FloatArray
+    """An iteration, prompts included."""
+    present: FloatArray
+    """How often a request finds the engine at work."""
+    lookahead: Any
+    stages: Any
+    """Times that a prompt's work passes, one pipeline stage after the other."""
+    variation: Any
+    """Squared CV of the gaps between arrivals: 1 by chance. Queues hold it already."""
+
+    def quantile_s(self, quantile: float) -> FloatArray:
+        """How far a quantile lies above the mean (or below it: negative)."""
+        weight, base, width = self._mixture()
+        mean = np.sum(weight * (base + width / 2.0), axis=0)
+        low, high = np.min(base, axis=0), np.max(base + width, axis=0)
+        per_s = 1.0 / np.maximum(width, 1e-9)
+        start = base * per_s
+        under, over = np.zeros_like(mean), np.ones_like(mean)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            passed = middle * per_s
+            passed -= start
+            np.clip(passed, 0.0, 1.0, out=passed)
+            share = np.einsum("ij,ij->j", weight, passed)
+            less = share < quantile
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+            under, over = np.where(less, share, under), np.where(less, over, share)
+        # The distribution is a polygon, or jumps, between the last two points.
+        along = np.clip((quantile - under) / np.maximum(over - under, 1e-12), 0.0, 1.0)
+        bursts = self.prompts.sharing * (self.variation - 1.0) + 1.0
+        found: FloatArray = (low + (high - low) * along - mean) * bursts
+        return found
+
+    def _mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights, starts and widths of the uniform parts: (parts, candidates)."""
+        s = self.prompts.sharing
+        parts = [(s * weight, base, width) for weight, base, width in self._sharing()]
+        if self.queue is not None:
+            queued = self._queueing(self.queue)
+            parts += [((1.0 - s) * weight, base, width) for weight, base, width in queued]
+        zero = np.zeros_like(self.rate)
+        weights, bases, widths = (np.array([zero + part[column] for part in parts]) for column in range(3))
+        return weights, bases, widths
+
+    def _sharing(self) -> list[tuple[Any, Any, Any]]:
+        chance, length = self._iterations()
+        met = [share * seconds for share, seconds in zip(chance, length, strict=True)]
+        often = sum(met)
+        parts = [(1.0 - self.present, self._own(1.0), 0.0)]
+        for one, under_way in zip(met, length, strict=True):
+            arriving = self.rate * under_way
+            nobody = np.exp(-arriving)
+            somebody = arriving * nobody
+            more = np.maximum(1.0 - nobody - somebody, 1e-12)
+            company = ((nobody, 1.0), (somebody, 2.0), (more, 1.0 + np.maximum((arriving - somebody) / more, 2.0)))
+            for share, prompts in company:
+                weight = self.present * one / often * share
+                for following, seconds in zip(chance, length, strict=True):
+                    parts.append((weight * following, self._own(prompts) + self.lookahead * seconds, under_way))
+        return parts
+
+    def _iterations(self) -> tuple[list[Any], list[Any]]:
+        """How often an iteration holds no prompt, one or several, and how long it then is."""
+        busy = np.minimum(self.rate * self.prompts.shared_s, 1.0)
+        chance = [1.0 - busy, busy, 0.0 * busy]
+        several = np.full_like(self.rate, 2.0)
+        for _ in range(SETTLING):
+            length = [self.iteration_s, self.iteration_s + self._added(1.0), self.iteration_s + self._added(several)]
+            arriving = [self.rate * seconds for seconds in length]
+            nobody = [np.exp(-count) for count in arriving]
+            none = sum(p * share for p, share in zip(chance, nobody, strict=True))
+            one = sum(p * n * share for p, n, share in zip(chance, arriving, nobody, strict=True))
+            mean = sum(p * n for p, n in zip(chance, arriving, strict=True))
+            more = np.maximum(1.0 - none - one, 1e-12)
+            several = np.maximum((mean - one) / more, 2.0)
+            chance = [none, one, more]
+        return chance, length
+
+    def _added(self, prompts: Any) -> Any:
+        """What an iteration takes longer with so many prompts: a line through one and several."""
+        one = self.prompts.alone_s
+        slope = (self.prompts.several_s - one) / np.maximum(self.prompts.several - 1.0, 1e-3)
+        return one + np.maximum(slope, 0.0) * (prompts - 1.0)
+
+    def _own(self, prompts: Any) -> Any:
+        """One's own iteration with so many prompts; the next stages pass one's own part of it once more each."""
+        added = self._added(prompts)
+        return self.iteration_s + added + (self.stages - 1.0) * added / prompts
+
+    def _queueing(self, queue: PromptQueue) -> list[tuple[Any, Any, Any]]:
+        prompts, last = self.prompts, 1.0 / self.prompts.chunks
+        several = prompts.ranks > 1.0
+        idle = np.maximum(self.present - queue.some, 0.0)
+        joined = np.where(several, queue.some - queue.full, 0.0)
+        behind = np.where(several, queue.full, queue.some)
+        alone = np.maximum(1.0 - idle - joined - behind, 0.0)
+        following = (1.0 - last) * queue.own_s + last * self.mean_s
+        parts = []
+        for share, seconds in queue.services(self.iteration_s, prompts):
+            own = seconds + (self.stages - 1.0) * prompts.alone_s
+            parts += [
+                (share * alone, own, 0.0),
+                (share * idle, own + self.lookahead * self.mean_s, self.iteration_s),
+                (share * joined, own + self.lookahead * following, queue.own_s),
+            ]
+        own = queue.service_s + (self.stages - 1.0) * prompts.alone_s
+        # Left of the service under way, and whole ones before one's own.
+        unit = np.where(
+            several, np.minimum(queue.service_s, 2.0 * queue.wait_s / np.maximum(queue.full, 1e-9)), queue.service_s
+        )
+        whole = np.maximum(queue.wait_s / np.maximum(behind, 1e-9) - unit / 2.0, 0.0) / np.maximum(unit, 1e-12)
+        again = whole / (1.0 + whole)
+        for before in range(BEFORE):
+            end = before == BEFORE - 1
+            share = again**before * (1.0 if end else 1.0 - again)
+            at = before + (whole if end else 0.0)
+            parts.append((behind * share, own + at * unit, unit))
+        return parts
