@@ -109,8 +109,8 @@ def test_published_replays(name: str, statistic: str, within: float) -> None:
 def test_requests_finish_in_the_measured_order(name: str) -> None:
     """Latencies of single requests, from end to end, rank as measured.
 
-    First tokens less so: which iteration a request just catches is chance. Two simulated runs whose steps differ by
-    1 % agree in the ranks of TTFT to 0.96 or 0.98.
+    First tokens less so: which iteration a request just catches is chance, and how long the host takes to launch its
+    own. Two simulated runs with launches as scattered as those measured agree to 0.91 or 0.94.
     """
     assert planned(name)["e2e_rank"].simulated >= 0.995
     assert planned(name)["ttft_rank"].simulated >= (0.995 if name == "rtx4090-llama-3.1-8b" else 0.83)
