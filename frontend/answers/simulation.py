@@ -51,7 +51,7 @@ def present_simulation(result: Mapping[str, Any]) -> SimulationShown:
 
 
 def _region(region: Mapping[str, Any]) -> tuple[str, ...]:
-    """A region's row; what regions share with each other is unknown for each alone."""
+    """A region's row: its own requests, whoever served them, and what it rents."""
     return (
         str(region["name"]),
         numbers.fixed(region["replicas"]),

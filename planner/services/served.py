@@ -16,8 +16,8 @@ import numpy as np
 
 from planner.engine.simulate.layout import Array
 from planner.engine.simulate.lifecycle import Incident
-from planner.engine.simulate.merging import merge
-from planner.engine.simulate.results import Distribution, Outcome, Samples, Timeline
+from planner.engine.simulate.merging import added, merge
+from planner.engine.simulate.results import AtHome, Distribution, Outcome, Samples, Timeline
 
 NESTED: Final[dict[str, type]] = {
     "ttft": Distribution,
@@ -37,6 +37,9 @@ class RentedPool:
     region: int
     """Whose pool it is, by its place among the regions; 0 where there is one."""
     nodes_per_unit: int
+    replicas: int
+    """At the start."""
+    unit_gpus: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,6 +54,26 @@ class Served:
     replicas: int
     """At the start."""
     notes: tuple[str, ...]
+
+    def of_region(self, region: int) -> AtHome:
+        """How the requests of a region went, wherever they were served."""
+        own = [self.outcome.at_home(number) for number, pool in enumerate(self.pools) if pool.region == region]
+        return AtHome(
+            requests=sum(each.requests for each in own),
+            done=sum(each.done for each in own),
+            good=sum(each.good for each in own),
+            ttft=added([each.ttft for each in own]),
+            tpot=added([each.tpot for each in own]),
+        )
+
+    def gpu_hours(self, region: int) -> float:
+        """Paid for by a region."""
+        pools = zip(self.pools, self.outcome.unit_hours, strict=True)
+        return float(sum(hours * pool.unit_gpus for pool, hours in pools if pool.region == region))
+
+    def replicas_of(self, region: int) -> int:
+        """At the start, of a region."""
+        return sum(pool.replicas for pool in self.pools if pool.region == region)
 
 
 def together(parts: Sequence[Served]) -> Served:

@@ -127,7 +127,15 @@ def serve(
     return Served(
         outcome=outcome,
         incidents=control.incidents,
-        pools=(RentedPool(region=0, nodes_per_unit=planned.nodes_per_unit),) * len(planned.fleet.pools),
+        pools=tuple(
+            RentedPool(
+                region=0,
+                nodes_per_unit=planned.nodes_per_unit,
+                replicas=pool.replicas,
+                unit_gpus=pool.gpus_per_unit,
+            )
+            for pool in planned.fleet.pools
+        ),
         replicas=planned.replicas,
         notes=(*source.notes, *_fleet_notes(planned)),
     )

@@ -147,9 +147,14 @@ def _serve_linked(
     end_s = max(_last_s(region, each) for region, each in zip(regions, sources, strict=True))
     served = serve(fleet, _Sliced(source), regions[0].scenario, told=_told(report, end_s))
     pools = tuple(
-        RentedPool(region=place, nodes_per_unit=each.nodes_per_unit)
+        RentedPool(
+            region=place,
+            nodes_per_unit=each.nodes_per_unit,
+            replicas=pool.replicas,
+            unit_gpus=pool.gpus_per_unit,
+        )
         for place, each in enumerate(planned)
-        for _pool in each.fleet.pools
+        for pool in each.fleet.pools
     )
     return replace(served, pools=pools)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from planner.engine.cost import CENT, PER_MILLION, quantize, usd_per_million_tokens
 from planner.engine.simulate.layout import Array
 from planner.engine.simulate.lifecycle import Incident
-from planner.engine.simulate.results import STATISTICS, Distribution, Outcome
+from planner.engine.simulate.results import STATISTICS, AtHome, Distribution, Outcome
 from planner.engine.units import SECONDS_PER_HOUR
 
 INCIDENTS_LISTED: Final = 1000
@@ -75,18 +75,18 @@ def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[
     }
 
 
-def region_report(name: str, outcome: Outcome | None, costs: Costs, *, replicas: int | None) -> dict[str, Any]:
-    """One region beside the others; of regions that share requests only the bill is their own."""
-    found: dict[str, Any] = {"name": name, "replicas": replicas, "cost_usd": quantize(costs.usd, CENT)}
-    if outcome is None:
-        return found | dict.fromkeys(("requests", "completed", "ttft_ms", "tpot_ms", "goodput_share", "gpu_hours"))
-    return found | {
-        "requests": outcome.requests,
-        "completed": outcome.left["done"],
-        "ttft_ms": _latency(outcome.ttft),
-        "tpot_ms": _latency(outcome.tpot),
-        "goodput_share": _share(outcome.good, outcome.requests),
-        "gpu_hours": outcome.gpu_hours,
+def region_report(name: str, own: AtHome, costs: Costs, *, replicas: int, gpu_hours: float) -> dict[str, Any]:
+    """One region beside the others: its own requests, wherever they were served, and what it rents."""
+    return {
+        "name": name,
+        "replicas": replicas,
+        "cost_usd": quantize(costs.usd, CENT),
+        "requests": own.requests,
+        "completed": own.done,
+        "ttft_ms": _latency(own.ttft),
+        "tpot_ms": _latency(own.tpot),
+        "goodput_share": _share(own.good, own.requests),
+        "gpu_hours": gpu_hours,
     }
 
 

@@ -42,17 +42,19 @@ def run_document(
 
 
 def _regions(sites: Sites, tasks: Sequence[Task], parts: Sequence[Served]) -> list[dict[str, Any]]:
-    """Each region alone; where they share requests, only what each rents."""
+    """Each region alone: its own requests, whoever served them, and what it rents."""
     options = [cluster.option for cluster in sites.clusters]
     found = []
     for place, region in enumerate(sites.job.regions):
-        own = [part for task, part in zip(tasks, parts, strict=True) if task["part"] == place]
-        if own:
-            served = together(own)
-            found.append(
-                region_report(region.name, served.outcome, costs_of(served, options), replicas=served.replicas)
+        own = [part for task, part in zip(tasks, parts, strict=True) if task["part"] in (place, LINKED)]
+        served = together(own)
+        found.append(
+            region_report(
+                region.name,
+                served.of_region(place),
+                costs_of(served, options, region=place),
+                replicas=served.replicas_of(place),
+                gpu_hours=served.gpu_hours(place),
             )
-        else:
-            (linked,) = (part for task, part in zip(tasks, parts, strict=True) if task["part"] == LINKED)
-            found.append(region_report(region.name, None, costs_of(linked, options, region=place), replicas=None))
+        )
     return found

@@ -178,7 +178,13 @@ POOL: Final = _record(
         "hold_head": "i8",
         "hold_tail": "i8",
         "hold_s": "f8",
+        # Requests whose home it is, wherever they were served.
         "arrived": "i8",
+        "done": "i8",
+        "good": "i8",
+        "sum_ttft_us": "i8",
+        "sum_tpot_ns": "i8",
+        "with_tpot": "i8",
     }
 )
 
@@ -280,6 +286,7 @@ FIELDS: Final[dict[str, tuple[np.dtype[Any], int]]] = {
     "entries": (ENTRY, 1),
     "rows": (ROW, 1),
     "histogram": (np.dtype("i8"), 2),
+    "home_histogram": (np.dtype("i8"), 2),
     "bins": (BIN, 1),
     "bin_histogram": (np.dtype("i4"), 2),
     "samples": (SAMPLE, 1),
@@ -320,6 +327,8 @@ class State(NamedTuple):
     rows: Array
     histogram: Array
     """(TTFT, TPOT, E2E) x fine logarithmic bins."""
+    home_histogram: Array
+    """(pools x (TTFT, TPOT)) x the same bins, by the pool a request belongs to; empty where there is one."""
     bins: Array
     bin_histogram: Array
     """(time bins x (TTFT, TPOT)) x coarse logarithmic bins."""

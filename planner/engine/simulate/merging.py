@@ -27,7 +27,7 @@ SUMMED = (
     "iterations",
     "gpus_up",
 )
-SIDE_BY_SIDE = ("busy_s", "prefill_s", "served", "units_up")
+SIDE_BY_SIDE = ("busy_s", "prefill_s", "served", "units_up", "home_counts", "home_sums", "home_histogram")
 LASTING = ("ready", "billed")
 """What a part has at its own end, it has to the end of all."""
 ADDED_SAMPLES = ("waiting", "waiting_max", "running", "running_max", "ready", "ready_min", "billed", "billed_max")
@@ -52,16 +52,17 @@ def merge(parts: Sequence[Outcome]) -> Outcome:
         first_arrival_s=first_s,
         duration_s=end_s - first_s,
         left={name: sum(part.left[name] for part in parts) for name in parts[0].left},
-        ttft=_distribution([part.ttft for part in parts]),
-        tpot=_distribution([part.tpot for part in parts]),
-        e2e=_distribution([part.e2e for part in parts]),
+        ttft=added([part.ttft for part in parts]),
+        tpot=added([part.tpot for part in parts]),
+        e2e=added([part.e2e for part in parts]),
         timeline=_timeline([part.timeline for part in parts]),
         samples=_samples([part.samples for part in parts]),
         **merged,
     )
 
 
-def _distribution(parts: Sequence[Distribution]) -> Distribution:
+def added(parts: Sequence[Distribution]) -> Distribution:
+    """One distribution over the requests of all parts."""
     return Distribution(
         count=sum(part.count for part in parts),
         total=sum(part.total for part in parts),

@@ -121,8 +121,10 @@ def leave_served(st: State, s: int, t: float) -> None:
         fleet.with_tpot += 1
         st.histogram[TPOT, log_bin(tpot, FINE)] += 1
         st.bin_histogram[2 * b + TPOT, log_bin(tpot, COARSE)] += 1
-    if ttft <= fleet.slo_ttft_s and tpot <= fleet.slo_tpot_s:
-        fleet.good += 1
+    good = 1 if ttft <= fleet.slo_ttft_s and tpot <= fleet.slo_tpot_s else 0
+    fleet.good += good
+    if len(st.pools) > 1:
+        _count_at_home(st, s, ttft, tpot, good)
     st.bins[b].done += 1
     st.bins[b].input_tokens += request.input
     st.bins[b].output_tokens += request.output
@@ -133,6 +135,21 @@ def leave_served(st: State, s: int, t: float) -> None:
     _row(st, s, t, DONE)
     _release_client(st, t)
     _free_slot(st, s, t)
+
+
+@inner
+def _count_at_home(st: State, s: int, ttft: float, tpot: float, good: int) -> None:
+    """The same for the pool that the request belongs to, whichever served it."""
+    request = st.slots[s]
+    pool = st.pools[request.home]
+    pool.done += 1
+    pool.good += good
+    pool.sum_ttft_us += int(ttft * 1e6 + 0.5)
+    st.home_histogram[2 * request.home + TTFT, log_bin(ttft, FINE)] += 1
+    if request.output > 1:
+        pool.with_tpot += 1
+        pool.sum_tpot_ns += int(tpot * 1e9 + 0.5)
+        st.home_histogram[2 * request.home + TPOT, log_bin(tpot, FINE)] += 1
 
 
 @inner

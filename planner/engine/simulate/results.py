@@ -116,6 +116,37 @@ class Outcome:
     gpus_up: float
     timeline: Timeline
     samples: Samples
+    home_counts: Array
+    """By pool, requests that belong to it, wherever they were served: came, answered, within every limit."""
+    home_sums: Array
+    """By pool: their TTFT (microseconds), their TPOT (nanoseconds), and how many have one."""
+    home_histogram: Array
+    """(pools x (TTFT, TPOT), bins)."""
+
+    def at_home(self, pool: int) -> AtHome:
+        """The requests that belong to a pool."""
+        came, done, good = (int(count) for count in self.home_counts[pool])
+        ttft_us, tpot_ns, with_tpot = (int(value) for value in self.home_sums[pool])
+        ttft, tpot = self.home_histogram[2 * pool + TTFT], self.home_histogram[2 * pool + TPOT]
+        return AtHome(
+            requests=came,
+            done=done,
+            good=good,
+            ttft=Distribution(count=done, total=ttft_us, unit_s=1e-6, histogram=ttft),
+            tpot=Distribution(count=with_tpot, total=tpot_ns, unit_s=1e-9, histogram=tpot),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AtHome:
+    """How the requests of one pool went, wherever they were served."""
+
+    requests: int
+    done: int
+    good: int
+    """Within every limit asked for."""
+    ttft: Distribution
+    tpot: Distribution
 
 
 def quantile(histogram: Array, share: float, per_octave: int) -> float:
@@ -177,7 +208,26 @@ def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
         gpus_up=bill.gpus_up(),
         timeline=_timeline(state),
         samples=_samples(state),
+        **_homes(state),
     )
+
+
+def _homes(state: State) -> dict[str, Array]:
+    """What is counted by the pool that requests belong to; the one pool's is everybody's."""
+    fleet, pools = state.fleet[0], state.pools
+    if len(pools) > 1:
+        counts = [pools[name] for name in ("arrived", "done", "good")]
+        sums = [pools[name] for name in ("sum_ttft_us", "sum_tpot_ns", "with_tpot")]
+        histogram = state.home_histogram.copy()
+    else:
+        counts = [np.array([value]) for value in (fleet["arrived"], fleet["with_ttft"], fleet["good"])]
+        sums = [np.array([fleet[name]]) for name in ("sum_ttft_us", "sum_tpot_ns", "with_tpot")]
+        histogram = state.histogram[[TTFT, TPOT]]
+    return {
+        "home_counts": np.stack(counts, axis=1),
+        "home_sums": np.stack(sums, axis=1),
+        "home_histogram": histogram,
+    }
 
 
 def _distribution(state: State, row: int, total: int, unit_s: float, count: int) -> Distribution:

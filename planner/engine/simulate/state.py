@@ -63,6 +63,7 @@ def new_state(kinds: Array, coefficients: Array, pools: Array, replicas: Sequenc
         entries=np.zeros(0, ENTRY),
         rows=np.zeros(0, ROW),
         histogram=np.zeros((3, OCTAVES * FINE), np.int64),
+        home_histogram=np.zeros((2 * len(pools) if len(pools) > 1 else 0, OCTAVES * FINE), np.int64),
         bins=np.zeros(TIME_BINS, BIN),
         bin_histogram=np.zeros((2 * TIME_BINS, OCTAVES * COARSE), np.int32),
         samples=np.zeros(TIME_BINS, SAMPLE),

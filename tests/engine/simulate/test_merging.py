@@ -7,6 +7,7 @@ import pytest
 
 from planner.engine.simulate.merging import merge
 from planner.engine.simulate.run import simulate
+from planner.engine.simulate.setup import Fleet, Pool
 from planner.engine.simulate.traffic import batch
 from tests.engine.simulate.fleets import lognormal_traffic, one_pool, replica
 
@@ -62,3 +63,30 @@ def test_one_part_is_itself() -> None:
     merged = merge([outcome])
     assert merged.ttft.mean_s == outcome.ttft.mean_s
     assert np.array_equal(merged.samples.waiting, outcome.samples.waiting)
+
+
+def test_requests_are_counted_where_they_belong_whoever_serves_them() -> None:
+    """A pool of one busy replica that falls back on another: two halves of the traffic, each with its own figures."""
+    kind = replica(kv_blocks=1500)
+    traffic = lognormal_traffic(4000, 30)
+    home = np.arange(4000) % 2
+    pools = [
+        Pool(kind=kind, replicas=1, max_outstanding=4, fallback=(1,)),
+        Pool(kind=kind, replicas=3),
+    ]
+    fleet = Fleet(pools=pools, distance_s=[[0.0, 0.02], [0.02, 0.0]], slo_ttft_s=0.5)
+    columns = (traffic.arrival_s, traffic.input_tokens, traffic.output_tokens)
+    kept: list[np.ndarray] = []
+    outcome = simulate(fleet, [batch(*columns, pool=home)], rows=lambda rows: kept.append(rows.copy()))
+    rows = np.concatenate(kept)
+    homes = [outcome.at_home(number) for number in (0, 1)]
+    assert [each.requests for each in homes] == [2000, 2000]
+    assert sum(each.good for each in homes) == outcome.good
+    assert sum(each.ttft.total for each in homes) == outcome.ttft.total
+    assert (homes[0].tpot.histogram + homes[1].tpot.histogram == outcome.tpot.histogram).all()
+    assert (rows["replica"][home[rows["request"]] == 0] > 0).any()
+    for number, each in enumerate(homes):
+        own = rows[home[rows["request"]] == number]
+        assert each.ttft.mean_s == pytest.approx((own["first"] - own["arrival"]).mean(), abs=1e-6)
+    alone = simulate(one_pool(kind, 4), [traffic])
+    assert alone.at_home(0).ttft.total == alone.ttft.total
