@@ -99,7 +99,7 @@ TERMS: dict[str, str | Promise] = {
     "replicas": _("replicas"),
     "weights": _("weights"),
     "activation_peak": _("activations at their peak"),
-    "non_torch": _("driver and communication"),
+    "non_torch": _("context and communication"),
     "cuda_graphs": _("CUDA graphs"),
     "kv_pool": _("KV cache"),
     "unbudgeted": _("outside the budget"),

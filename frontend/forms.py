@@ -6,6 +6,7 @@ Reading and checking stay in ``planner.engine.workload``.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from planner.engine.field_spec import FieldSpec, specs
 SECTION_ORDER = ("model", "traffic", "precision", "layout", "run", "where", "buy", "advanced")
 FOLDED = ("precision", "layout", "run", "where", "buy", "advanced")
 FETCHED = ("instance_types",)
+LONG_UNIT, LONG_CHOICE = 8, 16
+"""Letters that still fit into half a form's width."""
 MANY_CHOICES = 12
 """From so many choices on, a field folds into a list of its own."""
 TERMS = {
@@ -95,6 +98,12 @@ class FormField:
     def is_fetched(self) -> bool:
         """Whether the choices are too many for the page: they come when the list is opened."""
         return self.name in FETCHED
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether half a form's width is too little for its unit, or for its longest choice."""
+        longest = max((len(choice.label) for choice in self.choices), default=0) if self.kind == "choice" else 0
+        return len(self.unit) > LONG_UNIT or longest > LONG_CHOICE
 
     @property
     def chosen_text(self) -> str:
@@ -185,7 +194,18 @@ def error_text(error: FieldError) -> str:
 def allowed_text(error: FieldError) -> str:
     """What would do, in the page's language."""
     allowed = shown(error.allowed).removeprefix("One of: ")
+    if error.code == "unknown_name":
+        allowed = _nearest(str(error.value), allowed.split(", "))
     return _("Allowed: %(allowed)s") % {"allowed": allowed} if allowed else ""
+
+
+def _nearest(given: str, names: Sequence[str]) -> str:
+    """A few names out of many: those most like what was given, for a list of all is beside the field."""
+    if len(names) <= MANY_CHOICES:
+        return ", ".join(names)
+    near = [name for each in given.split(", ") for name in difflib.get_close_matches(each, names, n=3, cutoff=0.5)]
+    few = list(dict.fromkeys(near)) or names[:3]
+    return _("%(names)s or another of %(n)s in the list") % {"names": ", ".join(few), "n": numbers.fixed(len(names))}
 
 
 def form_field(

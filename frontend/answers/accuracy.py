@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -125,6 +126,7 @@ def _chart(found: AccuracySet, quantity: str) -> Chart:
             [_point(case, quantity) for case in cases],
             canvas.Axis(title=_("Measured, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
             canvas.Axis(title=_("Predicted, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
+            [kind for kind, _count in Counter(map(_kind, found.cases)).most_common()],
         ),
     )
 
@@ -144,8 +146,12 @@ def _point(case: AccuracyCase, quantity: str) -> scatter.Point:
         "change": change,
     }
     text = f"<b>{case.model}</b>, {case.labels['precision']}<br>{case.setup}<br>{values}<br>{case.labels['source']}"
-    label = MODEL_KINDS.get(case.labels["model_kind"], case.labels["model_kind"] or _("Not read"))
-    return scatter.Point(id="", group=str(label), label="", x=measured, y=predicted, hover=text)
+    return scatter.Point(id="", group=_kind(case), label="", x=measured, y=predicted, hover=text)
+
+
+def _kind(case: AccuracyCase) -> str:
+    """The kind of model, in words."""
+    return str(MODEL_KINDS.get(case.labels["model_kind"], case.labels["model_kind"] or _("Not read")))
 
 
 def _columns(found: AccuracySet) -> tuple[Column, ...]:

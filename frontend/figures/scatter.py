@@ -22,6 +22,7 @@ from frontend.figures.canvas import (
     note,
 )
 
+RING_RADIUS = 8
 LETTER_WIDTH, LABEL_HEIGHT, MOST_LABELS = 0.018, 0.065, 5
 """Of a name in a chart as wide as half a laptop's screen, as shares of its axes."""
 
@@ -102,7 +103,9 @@ def paths(points: Sequence[Point], x: Axis, y: Axis, chosen_id: str) -> Figure:
     layout["yaxis"] = log_axis(y, [point.y for point in points])
     layout["yaxis"]["title"] = {"text": ""}
     layout["showlegend"] = False
-    layout["annotations"] = _labels(chosen, chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
+    labels = _labels(chosen, chosen, layout["xaxis"]["range"], layout["yaxis"]["range"])
+    # Lines run on either side of a point: what stands above is clear of them.
+    layout["annotations"] = [label | {"yshift": abs(label["yshift"]) + RING_RADIUS} for label in labels]
     layout["annotations"].append(above(y.title))
     if x.limit and layout["xaxis"]["range"][0] < math.log10(x.limit) < layout["xaxis"]["range"][1]:
         layout["shapes"] = [_limit_line(x.limit)]
@@ -132,8 +135,11 @@ def mark_front(points: Sequence[Point]) -> list[Point]:
     return [marked[point.id] for point in points]
 
 
-def parity(points: Sequence[Point], x: Axis, y: Axis) -> Figure:
-    """Predicted against measured on equal log axes: one trace a group, the line of equals, and 20 % either side."""
+def parity(points: Sequence[Point], x: Axis, y: Axis, groups: Sequence[str]) -> Figure:
+    """Predicted against measured on equal log axes: one trace a group, the line of equals, and 20 % either side.
+
+    ``groups`` are those of all figures that stand together, so that each looks the same in every one.
+    """
     layout = base_layout(height=400)
     values = [value for point in points for value in (point.x, point.y)]
     layout["xaxis"], layout["yaxis"] = _decades(log_axis(x, values), x), _decades(log_axis(y, values), y)
@@ -141,7 +147,8 @@ def parity(points: Sequence[Point], x: Axis, y: Axis) -> Figure:
     layout["annotations"] = [above(y.title)]
     low, high = (10**end for end in layout["xaxis"]["range"])
     lines = [_straight(low, high, factor, "solid" if factor == 1 else "dot") for factor in (1.0, 1.2, 1 / 1.2)]
-    traces = [_group_trace(name, members, n) for n, (name, members) in enumerate(_groups(points)) if members]
+    members = {name: [point for point in points if point.group == name] for name in groups}
+    traces = [_group_trace(name, members[name], n) for n, name in enumerate(groups) if members[name]]
     for trace in traces:
         trace["marker"] |= {"size": 7, "opacity": 0.6}
         del trace["ids"]

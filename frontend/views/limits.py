@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from frontend import organization_words
+from frontend import numbers, organization_words
 from frontend.tenancy import active_scope
 from planner.services.tiers import QUOTAS, TIERS, rates, tier_of, usages
 
@@ -25,11 +25,15 @@ def limits(request: HttpRequest) -> HttpResponse:
         if scope is not None
         else [],
         "rates": [
-            (organization_words.rate(rate.name), [by_tier[tier][place].calls_per_minute for tier in TIERS])
+            (
+                organization_words.rate(rate.name),
+                [numbers.fixed(by_tier[tier][place].calls_per_minute) for tier in TIERS],
+            )
             for place, rate in enumerate(by_tier[TIERS[0]])
         ],
         "quotas": [
-            (organization_words.quota(name), [quota.most(tier) for tier in TIERS]) for name, quota in QUOTAS.items()
+            (organization_words.quota(name), [numbers.fixed(quota.most(tier) or None) for tier in TIERS])
+            for name, quota in QUOTAS.items()
         ],
     }
     return render(request, "frontend/limits.html", context)

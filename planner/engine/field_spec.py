@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from planner.engine.errors import FieldError
+from planner.engine.sentences import Noun, say
 
 Kind = Literal["number", "integer", "decimal", "date", "text", "choice", "choices", "flag", "config"]
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?", re.ASCII)
@@ -189,7 +190,7 @@ def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
         case "text":
             if isinstance(given, str) and len(given) <= spec.max_length and not set(given) & (TURNS | {"\x00"}):
                 return given.strip()
-            allowed = f"up to {spec.max_length} characters"
+            allowed = say("up to {most} characters", most=spec.max_length)
             return FieldError(field=name, value=given, message="Not a short text.", allowed=allowed)
         case "decimal":
             return _parse_decimal(name, spec, given)
@@ -198,7 +199,7 @@ def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
 
 
 def _parse_decimal(name: str, spec: FieldSpec, given: Any) -> Decimal | FieldError:
-    allowed = f"{allowed_range(spec)}, at most {spec.places} digits after the point"
+    allowed = say("{range}, at most {places} digits after the point", range=allowed_range(spec), places=spec.places)
     text = given.strip() if isinstance(given, str) else ""
     if not _DECIMAL.fullmatch(text):
         return FieldError(field=name, value=given, message="Not a decimal number.", allowed=allowed)
@@ -219,7 +220,7 @@ def _parse_date(name: str, given: Any) -> date | FieldError:
             return date.fromisoformat(given.strip())
     except ValueError:
         pass
-    return FieldError(field=name, value=given, message="Not a date.", allowed="year-month-day, such as 2026-12-31")
+    return FieldError(field=name, value=given, message="Not a date.", allowed=say("year-month-day, such as 2026-12-31"))
 
 
 def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | FieldError:
@@ -245,13 +246,17 @@ def allowed_range(spec: FieldSpec) -> str:
     >>> allowed_range(FieldSpec(kind="number", unit="req/s", minimum=1e-6, maximum=1e17))
     '1e-06 to 1e+17 req/s'
     """
-    return f"{_bound(spec.minimum)} to {_bound(spec.maximum)} {spec.unit}".rstrip()
+    low, high = _bound(spec.minimum), _bound(spec.maximum)
+    if spec.unit:
+        return say("{low} to {high} {unit}", low=low, high=high, unit=Noun(spec.unit))
+    return say("{low} to {high}", low=low, high=high)
 
 
 def _bound(value: float | None) -> str:
     if value is None:
-        return "any"
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:g}"
+        return say("any")
+    is_whole = value == int(value) and abs(value) < 1e15
+    return say("{value:,.0f}", value=value) if is_whole else say("{value:g}", value=value)
 
 
 def _parse_number(name: str, spec: FieldSpec, given: Any) -> float | int | FieldError:

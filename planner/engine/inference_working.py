@@ -35,6 +35,8 @@ STEP_FORMULAS: Final = {
 }
 
 
+ALWAYS_SHOWN: Final = ("weights", "kv_pool")
+"""Parts of memory that are a part even where they take nothing."""
 STATISTICS: Final = {
     "mean": say("over all requests"),
     "p50": say("half of the requests wait no longer"),
@@ -155,7 +157,9 @@ def _memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterat
         ("unbudgeted", memory.unbudgeted, say("comes on top of the engine's budget")),
         ("driver", memory.driver, say("kept by the driver: the engine sees the rest of the card")),
     ):
-        yield Term(group="memory", name=name, value=float(column[row]) / GIB, unit="GiB", formula=formula)
+        gib = float(column[row]) / GIB
+        if gib or name in ALWAYS_SHOWN:
+            yield Term(group="memory", name=name, value=gib, unit="GiB", formula=formula)
 
 
 def _weights_formula(weight_format: str, split: str) -> str:

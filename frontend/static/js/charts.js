@@ -19,16 +19,44 @@
 
   // Names beside points are placed for a laptop's width: where they would leave the drawing they change sides, or go.
   const LETTER = 6.4;
+  const HIGH_UP = 0.86;
+  // Ticks whose words would touch: every second one goes, until none do.
+  const thinned = (axis, span) => {
+    let { tickvals, ticktext } = axis;
+    if (!tickvals) return axis;
+    const [start, end] = axis.range;
+    const touches = (at, n) => {
+      if (n === 0) return false;
+      const apart = ((Math.log10(at) - Math.log10(tickvals[n - 1])) / (end - start)) * span;
+      return apart < ((ticktext[n].length + ticktext[n - 1].length) / 2) * TICK_LETTER + 6;
+    };
+    while (tickvals.length > 2 && tickvals.some(touches)) {
+      tickvals = tickvals.filter((_, n) => n % 2 === 0);
+      ticktext = ticktext.filter((_, n) => n % 2 === 0);
+    }
+    return { ...axis, tickvals, ticktext };
+  };
+  const TICK_LETTER = 7.2;
   const placed = (layout, width) => {
     const { margin, xaxis, annotations } = layout;
     if (!annotations || xaxis?.type !== "log") return layout;
     const span = width - margin.l - margin.r;
     const [start, end] = xaxis.range;
+    const placeOf = (note) => margin.l + ((note.x - start) / (end - start)) * span;
+    const limit = annotations.find((note) => note.yref === "paper" && note.xref !== "paper");
+    const [low, high] = layout.yaxis.range ?? [0, 1];
+    // The words of a limit stand at the top: a name that would run into them goes.
+    const underLimit = (note, at, length) => {
+      if (!limit || (note.y - low) / (high - low) < HIGH_UP) return false;
+      const words = placeOf(limit) - limit.text.length * LETTER;
+      return note.xanchor === "left" && at + length > words && at < placeOf(limit);
+    };
     const kept = annotations.filter((note) => {
       if (note.xref === "paper" || !note.xshift || note.yref === "paper") return true;
-      const at = margin.l + ((note.x - start) / (end - start)) * span;
+      const at = placeOf(note);
       const length = note.text.length * LETTER + Math.abs(note.xshift);
-      const fitsLeft = at - length > 0;
+      if (underLimit(note, at, length)) return false;
+      const fitsLeft = at - length > margin.l - 6;
       const fitsRight = at + length < width;
       if (note.xanchor === "left" ? fitsRight : fitsLeft) return true;
       if (!fitsLeft && !fitsRight) return false;
@@ -36,7 +64,7 @@
       note.xshift = Math.abs(note.xshift) * (fitsRight ? 1 : -1);
       return true;
     });
-    return { ...layout, annotations: kept };
+    return { ...layout, xaxis: thinned(xaxis, span), annotations: kept };
   };
 
   const draw = (plot) => {
