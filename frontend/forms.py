@@ -203,7 +203,7 @@ def _nearest(given: str, names: Sequence[str]) -> str:
     """A few names out of many: those most like what was given, for a list of all is beside the field."""
     if len(names) <= MANY_CHOICES:
         return ", ".join(names)
-    near = [name for each in given.split(", ") for name in difflib.get_close_matches(each, names, n=3, cutoff=0.5)]
+    near = [name for each in given.split(", ") for name in difflib.get_close_matches(each, names, n=3, cutoff=0.6)]
     few = list(dict.fromkeys(near)) or names[:3]
     return _("%(names)s or another of %(n)s in the list") % {"names": ", ".join(few), "n": numbers.fixed(len(names))}
 

@@ -21,15 +21,15 @@ SET_NAMES: dict[str, str | Promise] = {
     "training": gettext_lazy("Training"),
     "memory": gettext_lazy("Memory"),
 }
-QUANTITIES: dict[str, tuple[str | Promise, str]] = {
-    "output_tok_s_per_gpu": (gettext_lazy("Throughput"), "tokens/s/GPU"),
+QUANTITIES: dict[str, tuple[str | Promise, str | Promise]] = {
+    "output_tok_s_per_gpu": (gettext_lazy("Throughput"), gettext_lazy("tokens/s/GPU")),
     "tpot_ms": ("TPOT", "ms"),
     "ttft_ms": ("TTFT", "ms"),
     "step_s": (gettext_lazy("Step time"), "s"),
     "memory_gib": (gettext_lazy("Memory a GPU"), "GiB"),
     "weights_gib": (gettext_lazy("Weights a GPU"), "GiB"),
     "kv_pool_gib": (gettext_lazy("KV pool a GPU"), "GiB"),
-    "kv_tokens": (gettext_lazy("KV tokens an engine"), "tokens"),
+    "kv_tokens": (gettext_lazy("KV tokens an engine"), gettext_lazy("tokens")),
 }
 GROUPING_NAMES: dict[str, str | Promise] = {
     "source": gettext_lazy("Source"),
