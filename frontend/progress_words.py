@@ -20,7 +20,8 @@ SAID = (
     ),
     (re.compile(r"Planning (?P<n>\S+) times the load"), gettext_lazy("Planning %(n)s times the load")),
 )
-TRIED = re.compile(r"(?P<sizes>[\d, ]+) replicas(: (?P<rest>.*))?")
+TRIED = re.compile(r"(?P<sizes>[\d, +]+) replicas(: (?P<rest>.*))?")
+ALONE = re.compile(r"Each region alone(: (?P<rest>.*))?")
 SETTINGS = re.compile(r"(?P<n>\d+) autoscaler settings(: (?P<rest>.*))?")
 
 
@@ -32,6 +33,8 @@ def progress_words(message: str) -> str:
     """
     if tried := TRIED.fullmatch(message):
         return _with_rest(_("%(sizes)s replicas") % {"sizes": tried["sizes"]}, tried["rest"])
+    if tried := ALONE.fullmatch(message):
+        return _with_rest(_("Each region alone"), tried["rest"])
     if tried := SETTINGS.fullmatch(message):
         return _with_rest(_("%(n)s autoscaler settings") % {"n": tried["n"]}, tried["rest"])
     for pattern, words in SAID:

@@ -16,7 +16,7 @@ from frontend.figures import canvas, tried_fleets
 
 CSV_COLUMNS = (
     *("replicas", "autoscaled", "scaling_target", "min_replicas", "max_replicas", "met", "cost_usd", "gpu_hours"),
-    *("goodput_share", "goodput_requests_s", "ttft_ms", "tpot_ms", "dropped"),
+    *("goodput_share", "goodput_requests_s", "ttft_ms", "tpot_ms", "dropped", "regions"),
 )
 
 
@@ -53,7 +53,8 @@ def csv_of_search(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
     """All that was tried, by cost."""
     yield CSV_COLUMNS
     for point in result["search"]["tried"]:
-        yield ["" if point[name] is None else point[name] for name in CSV_COLUMNS]
+        regions = "; ".join(f"{region['name']}: {region['replicas']}" for region in point.get("regions", ()))
+        yield ["" if value is None else value for value in map((dict(point) | {"regions": regions}).get, CSV_COLUMNS)]
 
 
 def _sentence(search: Mapping[str, Any]) -> str:
@@ -87,13 +88,24 @@ def _detail(search: Mapping[str, Any], at: str) -> str:
 
 
 def _fleet(point: Mapping[str, Any]) -> str:
-    if point["autoscaled"]:
-        return _("%(low)s to %(high)s replicas, target %(target)s") % {
-            "low": numbers.fixed(point["min_replicas"]),
-            "high": numbers.fixed(point["max_replicas"]),
-            "target": numbers.rounded(point["scaling_target"]),
-        }
-    return ngettext("%(n)s replica", "%(n)s replicas", point["replicas"]) % {"n": numbers.fixed(point["replicas"])}
+    regions = point.get("regions")
+    if regions:
+        named = ", ".join(f"{region['name']}: {_size(region)}" for region in regions)
+        return f"{_size(point)} ({named})"
+    return _size(point)
+
+
+def _size(point: Mapping[str, Any]) -> str:
+    low, high = point["min_replicas"], point["max_replicas"]
+    if low is None:
+        return ngettext("%(n)s replica", "%(n)s replicas", point["replicas"]) % {"n": numbers.fixed(point["replicas"])}
+    sizes = {"low": numbers.fixed(low), "high": numbers.fixed(high)}
+    if point["scaling_target"] is None:
+        return _("%(low)s to %(high)s replicas") % sizes
+    return _("%(low)s to %(high)s replicas, target %(target)s") % {
+        **sizes,
+        "target": numbers.rounded(point["scaling_target"]),
+    }
 
 
 def _attainment(search: Mapping[str, Any]) -> Chart:

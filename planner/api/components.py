@@ -60,6 +60,13 @@ ERROR_COMPONENTS: dict[str, Schema] = {
     },
 }
 
+REGIONS: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": MOST_REGIONS,
+    "items": ref("SimulatedRegion"),
+    "description": "Gateways with replicas and traffic of their own; excludes `trace`.",
+}
 _FACTOR: Schema = {"type": "number", "minimum": LOWEST_FACTOR, "maximum": HIGHEST_FACTOR, "x-unit": "x asked load"}
 RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
     "RunRequest": {
@@ -90,7 +97,8 @@ RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
     "CapacityRequest": {
         "type": "object",
         "description": "Which cluster is to hold the question's `ttft_ms`, `tpot_ms` or both, at its `slo_percentile`, "
-        "for which traffic; `traffic` and `trace` exclude each other.",
+        "for which traffic; `traffic` and `trace` exclude each other. With `regions` each is to hold them for its own "
+        "requests, wherever they are served.",
         "required": ["question"],
         "additionalProperties": False,
         "properties": {
@@ -98,6 +106,7 @@ RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
             "scenario": ref(SimulationQuestion),
             "traffic": ref(TrafficQuestion),
             "trace": TRACE,
+            "regions": REGIONS,
             "search": ref(CapacityQuestion),
         },
     },
@@ -111,13 +120,7 @@ RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
             "scenario": ref(SimulationQuestion),
             "traffic": ref(TrafficQuestion),
             "trace": TRACE,
-            "regions": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": MOST_REGIONS,
-                "items": ref("SimulatedRegion"),
-                "description": "Gateways with replicas and traffic of their own; excludes `trace`.",
-            },
+            "regions": REGIONS,
         },
     },
     "SimulatedRegion": {

@@ -16,7 +16,7 @@ from planner.services.simulation_job import SimulationJob, read_part, read_simul
 
 MOST_REQUESTS: Final = 5_000_000
 """Generated in each of its runs, of which there are some ten to thirty."""
-MEMBERS: Final = ("question", "scenario", "traffic", "trace", "search")
+MEMBERS: Final = ("question", "scenario", "traffic", "trace", "regions", "search")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def check_capacity(params: Mapping[str, Any]) -> None:
 
 
 def read_capacity(params: Mapping[str, Any]) -> CapacityJob:
-    """Parameters of a simulation without regions, and ``search``; the question must have a limit.
+    """Parameters of a simulation, and ``search``; the question must have a limit.
 
     Raises ``InvalidQuestion`` with every fault.
     """
@@ -45,7 +45,10 @@ def read_capacity(params: Mapping[str, Any]) -> CapacityJob:
     except InvalidQuestion as invalid:
         faults += invalid.errors
     if simulation is not None:
-        faults += too_many_requests(simulation.regions[0].traffic, MOST_REQUESTS)
+        for place, region in enumerate(simulation.regions):
+            found = too_many_requests(region.traffic, MOST_REQUESTS // len(simulation.regions))
+            inside = f"regions.{place}." if region.name else ""
+            faults += [replace(fault, field=f"{inside}{fault.field}") for fault in found]
         question = parse_question(InferenceQuestion, simulation.question)
         if question.ttft_ms is None and question.tpot_ms is None:
             faults.append(replace(no_limits(), field="question.ttft_ms"))

@@ -18,7 +18,7 @@ from planner.engine.cost import CENT, quantize
 from planner.engine.errors import InvalidQuestion
 from planner.engine.simulate.capacity import CapacitySearch, meets
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.results import STATISTICS, Distribution, Outcome
+from planner.engine.simulate.results import STATISTICS, AtHome, Distribution, Outcome
 from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
@@ -110,8 +110,7 @@ class FleetSearch:
         """Keep a run's point, and the run where it is the best so far."""
         met = holds(self.question, served.outcome)
         self.points.append(point(self.question, changes, served, met=met, usd=self.bill(served)))
-        rank = _rank(self.points[-1])
-        if self.best is None or rank < _rank(self.points[self.chosen]):
+        if self.best is None or rank(self.points[-1]) < rank(self.points[self.chosen]):
             self.best, self.changes, self.chosen = served, changes, len(self.points) - 1
         return met
 
@@ -120,8 +119,8 @@ def _between(low: float, high: float, share: float) -> float:
     return low + (high - low) * share
 
 
-def _rank(tried: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What holds the limits comes first, the cheapest of it; else what comes closest to holding them."""
+def rank(tried: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What holds the limits is preferred, the cheapest of it; else what comes closest to holding them."""
     if tried["met"]:
         return (0, tried["cost_usd"], tried["replicas"])
     return (1, -(tried["goodput_share"] or 0.0), tried["cost_usd"])
@@ -164,7 +163,7 @@ def _busiest(metric: str, outcome: Outcome) -> float:
     return float((outcome.samples.running + outcome.samples.waiting).max(initial=0.0))
 
 
-def holds(question: InferenceQuestion, outcome: Outcome) -> bool:
+def holds(question: InferenceQuestion, outcome: Outcome | AtHome) -> bool:
     """Whether a run meets the question's limits at its percentile, with every request answered."""
     return meets(
         outcome,

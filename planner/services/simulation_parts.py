@@ -63,21 +63,24 @@ class Sites:
         """The first region's, or the only one."""
         return self.clusters[0]
 
-    def tasks(self, changes: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """The parts of one run, with ``changes`` to the scenario of every region."""
-        changes = dict(changes or {})
-        plan = {
+    def tasks(self, changes: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """The parts of one run, with ``changes`` to each region's scenario."""
+        if self.job.is_linked:
+            return [self._task(changes) | {"part": LINKED}]
+        return [task for place in range(len(self.job.regions)) for task in self.tasks_of(place, changes)]
+
+    def tasks_of(self, place: int, changes: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """The parts of one region by itself."""
+        plan = self._task(changes) | {"part": place}
+        shards = _shards(changed(self.job.regions, changes)[place], self.clusters[place])
+        return [plan | ({} if shard is None else {"shard": list(shard)}) for shard in shards]
+
+    def _task(self, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {
             "catalog": self.first.plan.catalog_version,
             "options": [cluster.option.id for cluster in self.clusters],
-            "changes": changes,
+            "changes": [dict(each) for each in changes],
         }
-        if self.job.is_linked:
-            return [plan | {"part": LINKED}]
-        return [
-            plan | {"part": place} | ({} if shard is None else {"shard": list(shard)})
-            for place, (region, cluster) in enumerate(zip(self.job.regions, self.clusters, strict=True))
-            for shard in _shards(changed(region, changes), cluster)
-        ]
 
 
 def sites_of(job: SimulationJob) -> Sites:
@@ -86,9 +89,14 @@ def sites_of(job: SimulationJob) -> Sites:
     return Sites(job=job, clusters=tuple(first.with_option(region.scenario.option) for region in job.regions))
 
 
-def changed(region: Region, changes: Mapping[str, Any]) -> Region:
-    """The region with some settings of its scenario changed."""
-    return replace(region, scenario=replace(region.scenario, **changes)) if changes else region
+def changed(regions: Sequence[Region], changes: Sequence[Mapping[str, Any]]) -> list[Region]:
+    """The regions with some settings of their scenarios changed, by region; as they are where ``changes`` is empty."""
+    if not changes:
+        return list(regions)
+    return [
+        replace(region, scenario=replace(region.scenario, **each))
+        for region, each in zip(regions, changes, strict=True)
+    ]
 
 
 def serve_part(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
@@ -106,7 +114,7 @@ def serve_task(
     warm_up()
     plan = _plan(json.dumps(job.question, sort_keys=True), task["catalog"], tuple(task["options"]))
     clusters = [plan.with_option(option) for option in task["options"]]
-    regions = [changed(region, task["changes"]) for region in job.regions]
+    regions = changed(job.regions, task["changes"])
     if task["part"] == LINKED:
         return _serve_linked(regions, clusters, [_source(region, report, opened) for region in regions], report)
     place = task["part"]

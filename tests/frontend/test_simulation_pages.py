@@ -261,6 +261,25 @@ def test_a_search_that_found_nothing_says_what_came_closest(client: Client, sear
     assert "No fleet tried holds the limits; the closest, 1 replica, keeps 40.0 % of requests within them" in text
 
 
+def test_a_search_over_regions_names_each(client: Client, search: Run) -> None:
+    point = searched()["tried"][2]
+    unset = {"min_replicas": None, "max_replicas": None, "scaling_target": None}
+    jakarta, singapore = ({"name": name, "replicas": 1, **unset} for name in ("Jakarta", "Singapore"))
+    scaled = jakarta | {"replicas": 1, "min_replicas": 1, "max_replicas": 3, "scaling_target": 8.0}
+    total = {"autoscaled": True, "min_replicas": 2, "max_replicas": 4, "scaling_target": None, "cost_usd": "3.00"}
+    tried = [point | total | {"regions": [scaled, singapore]}, point | {"regions": [jakarta, singapore]}]
+    Run.objects.update(result={**result(), "search": searched() | {"tried": tried, "chosen": 0}})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "2 replicas (Jakarta: 1 replica, Singapore: 1 replica)" in text
+    assert "2 to 4 replicas (Jakarta: 1 to 3 replicas, target 8, Singapore: 1 replica), $3.00 for the time" in text
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/runs/{search.uuid}.csv?tried").content.decode())))
+    assert [row["regions"] for row in rows] == ["Jakarta: 1; Singapore: 1"] * 2
+    message = "Each region alone: 65,536 requests, 1.50 h simulated"
+    Run.objects.update(status=RunStatus.RUNNING, result=None, message=message, lease_expires_at=timezone.now())
+    client.cookies["django_language"] = "id"
+    assert "Setiap wilayah sendiri-sendiri: 65,536 permintaan" in client.get(f"/runs/{search.uuid}/").content.decode()
+
+
 def test_all_that_was_tried_comes_as_csv(client: Client, search: Run) -> None:
     rows = list(csv.DictReader(io.StringIO(client.get(f"/runs/{search.uuid}.csv?tried").content.decode())))
     assert [row["cost_usd"] for row in rows] == ["2.00", "3.00", "4.00"]

@@ -108,7 +108,11 @@ def test_limits_that_nothing_holds_show_what_came_closest() -> None:
         ({"search": {"parallel": 0}}, ["search.parallel"]),
         ({"search": {"most_replicas": 1e9}}, ["search.most_replicas"]),
         ({"search": []}, ["search"]),
-        ({"regions": [{"name": "a"}]}, ["regions"]),
+        ({"regions": [{"name": ""}]}, ["regions.0.name"]),
+        (
+            {"regions": [{"name": "a", "traffic": {"requests_per_second": 100, "hours": 24}}]},
+            ["regions.0.traffic.hours"],
+        ),
         ({"traffic": {"requests_per_second": 100, "hours": 24}}, ["traffic.hours"]),
         ({"traffic": {"hours": 0}, "search": {"speed": 1}}, ["search.speed", "traffic.hours"]),
     ],
@@ -120,6 +124,65 @@ def test_every_fault_is_named(change: dict[str, Any], fields: list[str]) -> None
     with pytest.raises(InvalidQuestion) as raised:
         read_capacity(params)
     assert [fault.field for fault in raised.value.errors] == fields
+
+
+def regions(*, linked: bool, **busier: Any) -> list[dict[str, Any]]:
+    """Two regions of 75 and 5 requests a second."""
+    shared = {"round_trip_ms": 30, "spill_outstanding": 60}
+    first, second = [{"fallback": [other], **shared} if linked else {} for other in ("b", "a")]
+    return [
+        {"name": "a", "traffic": {"requests_per_second": 75}, **first, **busier},
+        {"name": "b", "traffic": {"requests_per_second": 5}, **second},
+    ]
+
+
+def test_each_region_is_as_large_as_it_must_be() -> None:
+    told: list[float] = []
+    result = search(PARAMS | {"regions": regions(linked=False)}, told)
+    assert [(each["name"], each["replicas"]) for each in result["regions"]] == [("a", 3), ("b", 1)]
+    assert all(each["ttft_ms"]["p95"] <= 800 for each in result["regions"])
+    assert result["regions"][0]["settings"] == {"autoscaler": "none", "replicas": 3}
+    found = result["search"]
+    assert (found["replicas"], found["tried"][found["chosen"]]["met"]) == (4, True)
+    fewer = [point for point in found["tried"] if point["replicas"] < 4]
+    assert fewer
+    assert not any(point["met"] for point in fewer)
+    assert sum(float(each["cost_usd"]) for each in result["regions"]) == pytest.approx(
+        float(result["cost_usd"]), abs=0.02
+    )
+    assert told == sorted(told)
+
+
+def test_regions_that_help_each_other_need_fewer() -> None:
+    """Alone the busy one needs three; two do where the quiet one takes what they can't."""
+    params = PARAMS | {"regions": regions(linked=True)}
+    result = search(params)
+    assert [(each["name"], each["replicas"]) for each in result["regions"]] == [("a", 2), ("b", 1)]
+    assert all(each["ttft_ms"]["p95"] <= 800 and each["completed"] == each["requests"] for each in result["regions"])
+    sizes = [tuple(region["replicas"] for region in point["regions"]) for point in result["search"]["tried"]]
+    assert len(sizes) == len(set(sizes))
+    assert result == search(params)
+
+
+def test_autoscalers_of_regions_are_tried_together() -> None:
+    scenario = {"autoscaler": "hpa", "provision_s": 30, "scaling_metric": "concurrency"}
+    result = search(PARAMS | {"regions": regions(linked=True, scenario=scenario)})
+    scaled = [point for point in result["search"]["tried"] if point["autoscaled"]]
+    assert len(scaled) >= 4
+    for point in scaled:
+        busy, quiet = point["regions"]
+        assert busy["scaling_target"] > 0
+        assert quiet == {"name": "b", "replicas": 1, "min_replicas": None, "max_replicas": None, "scaling_target": None}
+        assert point["max_replicas"] == busy["max_replicas"] + 1
+
+
+def test_a_region_that_no_fleet_can_serve_shows_what_came_closest() -> None:
+    hopeless = {"input_median": 20_000, "input_sigma": 0.1, "requests_per_second": 2}
+    question = QUESTION | {"ttft_ms": 200, "input_tokens": 100, "requests_per_second": 1}
+    both = [{"name": "a", "traffic": hopeless}, {"name": "b"}]
+    result = search({"question": question, "traffic": TRAFFIC, "regions": both, "search": {"most_replicas": 8}})
+    assert result["search"]["replicas"] is None
+    assert not any(point["met"] for point in result["search"]["tried"])
 
 
 def test_targets_follow_what_a_replica_carries() -> None:

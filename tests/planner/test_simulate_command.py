@@ -160,6 +160,10 @@ def test_a_scenario_of_several_regions_with_a_fallback(files: Files, tmp_path: P
     assert [region["name"] for region in result["regions"]] == ["west", "east"]
     assert result["completed"] == result["requests"] > 500
     assert result["replicas"] == 2
+    run(*files()[1:5], *generate, "--scenario", str(path), "--smallest")
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert found["search"]["replicas"] == 2
+    assert [region["settings"]["replicas"] for region in found["regions"]] == [1, 1]
     assert refused(*files(), "--scenario", str(path))["attr"] == "trace"
     assert refused(*files()[1:], "--scenario", str(path))["attr"] == "requests"
     (tmp_path / "east.csv").unlink()

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from planner.engine.simulate.results import STATISTICS, Outcome
+from planner.engine.simulate.results import STATISTICS, AtHome, Outcome
 
 
 class CapacitySearch:
@@ -64,9 +64,9 @@ class CapacitySearch:
         self._next = min(max(self._too_few * 2, self._next), self._most)
 
 
-def meets(outcome: Outcome, *, ttft_s: float | None, tpot_s: float | None, percentile: str) -> bool:
+def meets(outcome: Outcome | AtHome, *, ttft_s: float | None, tpot_s: float | None, percentile: str) -> bool:
     """Whether every request was answered, and both latencies hold at the percentile (or the mean)."""
-    if outcome.left["done"] < outcome.requests:
+    if outcome.done < outcome.requests:
         return False
     for latency, limit_s in ((outcome.ttft, ttft_s), (outcome.tpot, tpot_s)):
         if limit_s is None or latency.count == 0:

@@ -123,6 +123,11 @@ class Outcome:
     home_histogram: Array
     """(pools x (TTFT, TPOT), bins)."""
 
+    @property
+    def done(self) -> int:
+        """Requests answered in full."""
+        return self.left["done"]
+
     def at_home(self, pool: int) -> AtHome:
         """The requests that belong to a pool."""
         came, done, good = (int(count) for count in self.home_counts[pool])

@@ -18,13 +18,17 @@ from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
+from planner.services.capacity_job import CapacityJob
+from planner.services.capacity_question import MOST_REPLICAS, CapacityQuestion
+from planner.services.capacity_run import search_regions
 from planner.services.error_envelope import envelope
+from planner.services.fleet_limits import never_met
 from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.json_input import MAX_BODY_BYTES, read_object, read_question
 from planner.services.plan_json import encode, plain
 from planner.services.request_times import RequestTimes
-from planner.services.run_kind import Task
-from planner.services.served import Served
+from planner.services.run_kind import ReportProgress, Task, in_turn
+from planner.services.served import Served, pack
 from planner.services.simulation import PlannedCluster, planned_cluster
 from planner.services.simulation_job import SimulationJob, read_simulation
 from planner.services.simulation_parts import serve_task, sites_of
@@ -119,7 +123,7 @@ def _simulate_regions(
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Several regions: each its scenario and its traffic or trace, a file beside the scenario's."""
-    for name, given in (("trace", trace), ("requests", requests), ("smallest", options["smallest"] or None)):
+    for name, given in (("trace", trace), ("requests", requests)):
         if given is not None:
             allowed = "in each region" if name == "trace" else "a scenario without regions"
             raise InvalidQuestion(
@@ -133,10 +137,24 @@ def _simulate_regions(
         params["traffic"] = read_object(_read(options["generate"], "generate"))
     start_s = time.perf_counter()
     job = read_simulation(params, has=lambda name: (folder / name).is_file())
+    if options["smallest"]:
+        return _smallest_regions(job, folder, start_s)
     sites = sites_of(job)
     tasks = sites.tasks()
     parts = [_serve(job, task, folder) for task in tasks]
     return run_document(sites, tasks, parts, wall_s=time.perf_counter() - start_s)
+
+
+def _smallest_regions(job: SimulationJob, folder: Path, start_s: float) -> dict[str, Any]:
+    def execute_part(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
+        return pack(_serve(job, task, folder))
+
+    asked = CapacityJob(simulation=job, search=CapacityQuestion(most_replicas=MOST_REPLICAS, parallel=1))
+    found = search_regions(asked, lambda share, message: None, in_turn(execute_part, {}))
+    if found["search"]["replicas"] is None:
+        raise InvalidQuestion([never_met(found["search"]["percentile"], MOST_REPLICAS)])
+    wall_s = time.perf_counter() - start_s
+    return found | {"wall_s": wall_s, "simulated_requests_per_wall_s": found["requests"] / wall_s}
 
 
 def _serve(job: SimulationJob, task: Task, folder: Path) -> Served:
