@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from catalog.model_files import find_model
+from planner.engine.param_count import count_parameters
 from planner.engine.training.batch import critical_batch_tokens, final_loss
 from planner.engine.training.goodput import (
     Reliability,
@@ -190,6 +192,12 @@ def test_whole_run_arithmetic() -> None:
         (405.85e9, 15.6e12, 30.84e6, 342),
     ):
         assert 6 * params * tokens / (gpu_hours * 3600) / 1e12 == pytest.approx(tflops, abs=0.6)
+    # DeepSeek-V3: 14.8 T tokens in 2.664 M H800-hours.
+    rate = 14.8e12 / (2.664e6 * 3600)
+    assert rate == pytest.approx(1543, abs=0.5)
+    arch = find_model("DeepSeek V3")
+    assert arch is not None
+    assert 6 * count_parameters(arch).active * rate / 1e12 == pytest.approx(343, rel=0.02)
     seconds = 6 * 70.55e9 * 15e12 / (1024 * 0.4 * 989e12)
     assert seconds / 86400 == pytest.approx(181.4, abs=0.1)
 
