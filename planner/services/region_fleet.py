@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.simulate.layout import Traffic
+import numpy as np
+
+from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet
 from planner.engine.simulate.planned_replica import Lengths
 from planner.services.region_traffic import interleave
 from planner.services.simulation_job import Region
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkedSource:
     """Several regions' traffic, each request with the pool it belongs to."""
 
@@ -22,8 +23,11 @@ class LinkedSource:
     pools: Sequence[int]
     """The first pool of each region."""
     notes: tuple[str, ...]
-    hash_tokens: None = None
-    hash_ids: None = None
+    hash_tokens: int | None
+    hash_ids: Array | None
+    """Block hashes of all regions' traces, one region after another: what one knows, the others don't."""
+    first_hashes: Sequence[int] | None
+    """Where each region's begin."""
 
     @property
     def lengths(self) -> Lengths:
@@ -33,20 +37,42 @@ class LinkedSource:
 
     def batches(self) -> Iterator[Traffic]:
         """All requests in order of arrival."""
-        return interleave([source.batches() for source in self.sources], self.pools)
+        return interleave([source.batches() for source in self.sources], self.pools, self.first_hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hashed:
+    """A region's traffic for replicas that know prompts by stretches as long as another region's hashes."""
+
+    source: Any
+    hash_tokens: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+
+def alike(sources: Sequence[Any]) -> list[Any]:
+    """The regions' traffic, with one length of hashed stretches for all their replicas where a trace has hashes."""
+    tokens = max((source.hash_tokens or 0 for source in sources), default=0)
+    return [_Hashed(source, tokens) for source in sources] if tokens else list(sources)
 
 
 def linked_source(regions: Sequence[Region], sources: Sequence[Any], planned: Sequence[PlannedFleet]) -> LinkedSource:
-    """The regions' traffic as one; raises ``InvalidQuestion`` for a trace whose block hashes couldn't be told apart."""
-    hashed = [place for place, source in enumerate(sources) if source.hash_ids is not None]
-    if hashed:
-        message = "A trace with block hashes can't be shared between regions."
-        allowed = "regions without fallback, or a trace with prefix_id"
-        raise InvalidQuestion(
-            [FieldError(field=f"regions.{hashed[0]}.trace", value=None, message=message, allowed=allowed)]
-        )
+    """The regions' traffic as one."""
     notes = (f"{region.name}: {note}" for region, source in zip(regions, sources, strict=True) for note in source.notes)
-    return LinkedSource(sources=sources, pools=first_pools(planned), notes=tuple(notes))
+    ids = [
+        np.zeros(0, np.int64) if source.hash_ids is None else source.hash_ids * len(sources) + place
+        for place, source in enumerate(sources)
+    ]
+    hashed = any(source.hash_ids is not None for source in sources)
+    return LinkedSource(
+        sources=sources,
+        pools=first_pools(planned),
+        notes=tuple(notes),
+        hash_tokens=sources[0].hash_tokens,
+        hash_ids=np.concatenate(ids) if hashed else None,
+        first_hashes=[sum(len(each) for each in ids[:place]) for place in range(len(ids))] if hashed else None,
+    )
 
 
 def first_pools(planned: Sequence[PlannedFleet]) -> list[int]:

@@ -27,7 +27,7 @@ from planner.engine.simulate.traffic import batch, in_batches
 from planner.engine.simulate.warm_up import warm_up
 from planner.services.compiled_simulator import wait_until_compiled
 from planner.services.generated_traffic import GeneratedTraffic
-from planner.services.region_fleet import linked_fleet, linked_source
+from planner.services.region_fleet import alike, linked_fleet, linked_source
 from planner.services.run_kind import ReportProgress, Task
 from planner.services.served import RentedPool, Served, pack
 from planner.services.simulation import PlannedCluster, Told, TrafficSource, planned_cluster, serve
@@ -147,12 +147,13 @@ def _serve_linked(
     report: ReportProgress,
 ) -> Served:
     """Regions that take each other's requests, all in one run."""
+    end_s = max(_last_s(region, each) for region, each in zip(regions, sources, strict=True))
+    sources = alike(sources)
     planned = [
         cluster.fleet(source, region.scenario)
         for cluster, source, region in zip(clusters, sources, regions, strict=True)
     ]
     source, fleet = linked_source(regions, sources, planned), linked_fleet(regions, planned)
-    end_s = max(_last_s(region, each) for region, each in zip(regions, sources, strict=True))
     served = serve(fleet, _Sliced(source), regions[0].scenario, told=_told(report, end_s))
     pools = tuple(
         RentedPool(

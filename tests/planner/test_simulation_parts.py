@@ -161,11 +161,22 @@ def test_faults_in_regions_are_named_by_place(change: dict[str, Any], fields: li
     assert [fault.field for fault in raised.value.errors] == fields
 
 
-def test_a_hashed_trace_cannot_be_shared_between_regions() -> None:
-    trace = store_trace([HASHED])
-    regions = [{"name": "a", "trace": trace, "fallback": ["b"]}, {"name": "b", "traffic": TRAFFIC}]
-    with pytest.raises(InvalidQuestion, match="block hashes"):
-        run({"question": QUESTION, "regions": regions})
+def test_hashed_traces_of_regions_stay_apart() -> None:
+    """Two regions with the same hashes, one of them full: what is cached for one is of no use to the other."""
+    hashed = store_trace([HASHED])
+    generated = {"name": "c", "traffic": TRAFFIC | {"prefixes": 0}}
+    scenario = {"replicas": 1}
+    alone = [{"name": name, "trace": hashed} for name in ("a", "b")]
+    linked = [each | {"fallback": ["c"]} for each in alone]
+    apart = run({"question": QUESTION, "scenario": scenario, "regions": [*alone, generated]})
+    together_ = run({"question": QUESTION, "scenario": scenario, "regions": [*linked, generated]})
+    assert apart["cached_input_tokens"] > 2 * 250 * 512
+    assert together_["cached_input_tokens"] == apart["cached_input_tokens"]
+    for left, right in zip(apart["regions"], together_["regions"], strict=True):
+        assert left["ttft_ms"] == right["ttft_ms"]
+    full = [linked[0] | {"scenario": {"max_outstanding": 1}}, linked[1], generated]
+    spilt = run({"question": QUESTION, "scenario": scenario, "regions": full})
+    assert spilt["completed"] == spilt["requests"] == apart["requests"]
 
 
 def test_parts_come_back_from_bytes_as_they_were() -> None:

@@ -137,10 +137,10 @@ def _arrival(st: State, traffic: Traffic, t: float) -> None:
     request.key = traffic.key[i] if len(traffic.key) > 0 else NONE
     request.hashes = NONE
     request.shared = 0
-    if len(traffic.hashes) > 0:
+    hashes = _hashes(traffic, i)
+    if hashes >= 0:
         request.hashes = traffic.hashes[i]
-        unit = st.kinds[0].unit_tokens
-        request.shared = min((traffic.hashes[i + 1] - traffic.hashes[i]) * unit, request.input)
+        request.shared = min(hashes * st.kinds[0].unit_tokens, request.input)
     elif request.key != NONE:
         whole = request.input + request.output
         request.shared = min(traffic.shared_tokens[i], whole) if len(traffic.shared_tokens) > 0 else whole
@@ -149,6 +149,16 @@ def _arrival(st: State, traffic: Traffic, t: float) -> None:
     if fleet.cancel_s < math.inf:
         push_event(st, t + fleet.cancel_s, CANCEL, s)
     route(st, s, t)
+
+
+@inner
+def _hashes(traffic: Traffic, i: int) -> int:
+    """How many block hashes a request has; none where its prompt goes by its key."""
+    if len(traffic.hashes) == 0:
+        return NONE
+    if len(traffic.hash_counts) > 0:
+        return traffic.hash_counts[i]  # type: ignore[no-any-return]
+    return traffic.hashes[i + 1] - traffic.hashes[i]  # type: ignore[no-any-return]
 
 
 @inner

@@ -351,6 +351,8 @@ class Traffic(NamedTuple):
     """How much of the stream this request shares: its prompt and answer where not given."""
     hashes: Array
     """Index of each request's first block hash in the trace's, one more entry than requests."""
+    hash_counts: Array
+    """Its hashes, where they don't end where the next request's begin; -1 for a request that goes by its key."""
     pool: Array
     first_request: int
     """Request number of the first row."""

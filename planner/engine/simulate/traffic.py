@@ -31,6 +31,7 @@ def batch(
     key: Array | None = None,
     shared_tokens: Array | None = None,
     hashes: Array | None = None,
+    hash_counts: Array | None = None,
     pool: Array | None = None,
     first_request: int = 0,
 ) -> Traffic:
@@ -46,6 +47,7 @@ def batch(
         key=whole(key),
         shared_tokens=whole(shared_tokens),
         hashes=whole(hashes),
+        hash_counts=whole(hash_counts),
         pool=whole(pool),
         first_request=first_request,
     )
@@ -66,6 +68,7 @@ def in_batches(traffic: Traffic, size: int = BATCH) -> Iterator[Traffic]:
             key=cut(traffic.key),
             shared_tokens=cut(traffic.shared_tokens),
             hashes=cut(traffic.hashes, 1),
+            hash_counts=cut(traffic.hash_counts),
             pool=cut(traffic.pool),
             first_request=traffic.first_request + start,
         )
