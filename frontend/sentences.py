@@ -6,15 +6,32 @@ a choice by its name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
 from string import Formatter
-from typing import Any
+from typing import Any, Final
 
-from django.utils.translation import gettext
+from babel.messages.mofile import read_mo
+from django.utils.translation import get_language, gettext
 
 from frontend import numbers, words
-from planner.engine.sentences import Code, FieldName, Noun, Sentence
+from planner.engine.sentences import (
+    WRITTEN_NUMBER,
+    Code,
+    FieldName,
+    Noun,
+    Sentence,
+    pattern_of,
+    without_formats,
+)
+
+CATALOG: Final = Path(__file__).resolve().parent / "locale" / "id" / "LC_MESSAGES" / "django.mo"
+"""Any language's: the English templates are the same in each."""
+FEWEST_LETTERS: Final = 8
+"""Of a template's own words: with fewer, other texts would be taken for it."""
 
 
 def shown(text: str) -> str:
@@ -31,7 +48,45 @@ def shown(text: str) -> str:
             return words.field_label(text)
         case Code():
             return words.choice(str(text))
-    return gettext(text) if text else ""
+    return _read_again(text, get_language() or "en") if text else ""
+
+
+@lru_cache(maxsize=4096)
+def _read_again(text: str, language: str) -> str:
+    """A text that was kept without its template: found among those known, and said in the page's language."""
+    translated = gettext(text)
+    if translated != text or language == "en" or " " not in text:
+        return translated
+    for pattern, template in _templates():
+        if found := pattern.fullmatch(text):
+            values = {name: _part(part, language) for name, part in found.groupdict().items()}
+            return without_formats(gettext(template)).format_map(values)
+    return text
+
+
+def _part(text: str, language: str) -> str:
+    """A value inside such a text: a number, words, or choices by their codes."""
+    if WRITTEN_NUMBER.fullmatch(text):
+        return numbers.localized(text)
+    again = _read_again(text, language)
+    return ", ".join(words.choice(code) for code in text.split(", ")) if again == text else again
+
+
+@lru_cache(maxsize=1)
+def _templates() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The engine's sentences with values in them, those with the most words first; too few words are no sign."""
+    with CATALOG.open("rb") as file:
+        known = {message.id for message in read_mo(file) if isinstance(message.id, str) and "{" in message.id}
+    letters = {template: len(re.sub(r"\{[^}]*\}|[^A-Za-z]", "", template)) for template in known}
+    return tuple(
+        (pattern_of(template), template)
+        for template in sorted(known, key=lambda each: (-letters[each], each))
+        if letters[template] >= FEWEST_LETTERS and _has_names(template)
+    )
+
+
+def _has_names(template: str) -> bool:
+    return all(name is None or name.isidentifier() for _text, name, _spec, _conversion in Formatter().parse(template))
 
 
 class _Localized(Formatter):

@@ -137,6 +137,18 @@ def provider(code: str) -> str:
     return _provider_names(int(time.monotonic() // 60)).get(code, code)
 
 
+def catalog_version(version: str) -> str:
+    """A catalog's version; with prices of an organization's own over it, that and their version.
+
+    >>> catalog_version("2026-11-09.66fc6f1+22b4385b-d7e0-48f3-8526-78b4675657bb.3")
+    '2026-11-09.66fc6f1, own prices version 3'
+    """
+    listed, _plus, own = version.partition("+")
+    if not own:
+        return listed
+    return gettext("%(catalog)s, own prices version %(n)s") % {"catalog": listed, "n": own.rpartition(".")[2]}
+
+
 def country(code: str) -> str:
     """A country's name in the page's language; an unknown code as it is."""
     territories = Locale.parse(get_language() or "en", sep="-").territories

@@ -49,7 +49,7 @@ def _rows(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
         (_("Limited by"), lambda side: answer_words.limit(side.limit)),
         (_("Confidence"), _confidence),
         (_("Priced on"), lambda side: side.priced_on),
-        (_("Catalog"), lambda side: side.catalog_version),
+        (_("Catalog"), lambda side: words.catalog_version(side.catalog_version)),
     ]
     rows = [(label, tuple(read(side) for side in sides)) for label, read in figures_of]
     # A row that no scenario has a figure for is left out: a comparison of serving has no duration.

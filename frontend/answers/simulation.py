@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from frontend import numbers
+from frontend import numbers, words
 from frontend.answers.shown import Chart, KeyFigure
 from frontend.answers.simulation_charts import simulation_charts
 from frontend.answers.simulation_words import PERCENTILES, as_number, hours, incident_cells
@@ -113,7 +113,7 @@ def _facts(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         (_("Completed"), numbers.fixed(result["completed"])),
         (_("Output"), _("%(n)s tokens/s") % {"n": numbers.rounded(result["throughput"]["output_tok_s"])}),
         (_("GPU hours"), numbers.rounded(result["gpu_hours"])),
-        (_("Catalog"), str(result["catalog_version"])),
+        (_("Catalog"), words.catalog_version(str(result["catalog_version"]))),
     )
 
 
@@ -135,7 +135,7 @@ def _compared(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield _("Replicas"), numbers.fixed(result["replicas"])
     yield _("Option"), str(result["option"])
     yield _("Seed"), str(result["settings"]["seed"])
-    yield _("Catalog"), str(result["catalog_version"])
+    yield _("Catalog"), words.catalog_version(str(result["catalog_version"]))
 
 
 def csv_rows(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:

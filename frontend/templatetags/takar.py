@@ -10,8 +10,9 @@ from django import template
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend import numbers
+from frontend import numbers, words
 from frontend.answers.shown import Cell
+from frontend.sentences import shown
 
 register = template.Library()
 NOTE = (
@@ -26,6 +27,18 @@ ESCAPES = str.maketrans({"<": "\\u003C", ">": "\\u003E", "&": "\\u0026"})
 def compact(value: float | None) -> str:
     """Large counts with T, B, M."""
     return numbers.compact(value)
+
+
+@register.filter
+def catalog_words(version: str) -> str:
+    """A catalog's version, without the inner name of a price book."""
+    return words.catalog_version(version)
+
+
+@register.filter
+def said(text: str) -> str:
+    """A service's sentence in the page's language."""
+    return shown(text)
 
 
 @register.filter

@@ -174,7 +174,7 @@ def _edit_rows(terms: dict[str, Any], action: str, what: str, quote: Quote) -> N
     elif action == "remove" and section in NEW_ROWS and place.isdecimal() and int(place) < len(terms[section]):
         del terms[section][int(place)]
     elif action == "suggest" and quote.scenario_version is not None and section.isdecimal():
-        suggestions = suggested_items(quote.scenario_version)
+        suggestions = suggested_items(quote.scenario_version, _own_language(quote))
         if int(section) < len(suggestions):
             terms["items"].append(plain(suggestions[int(section)]))
 
@@ -274,9 +274,14 @@ def _suggestions(quote: Quote) -> list[tuple[int, str]]:
     named = {item["label"] for item in quote.terms.get("items", [])}
     return [
         (place, item.label)
-        for place, item in enumerate(suggested_items(quote.scenario_version))
+        for place, item in enumerate(suggested_items(quote.scenario_version, _own_language(quote)))
         if item.label not in named
     ]
+
+
+def _own_language(quote: Quote) -> str:
+    """The language that the quote itself is written in."""
+    return str(quote.terms.get("language") or "en")
 
 
 def _listed(quote: Quote) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import string
 from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
@@ -18,13 +17,12 @@ from babel.lists import format_list
 
 from planner.documents.snapshot import Statement
 from planner.engine.quote_math import Currency, plain_decimal
+from planner.engine.sentences import WRITTEN_NUMBER, pattern_of, without_formats
 
 WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
 LANGUAGES: Final = ("en", "id")
 MINUS: Final = "\u2212"
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
-_WRITTEN_NUMBER: Final = re.compile(r"-?[\d,]+(\.\d+)?(e[+-]\d+)?", re.ASCII)
-_FORMAT: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}", re.ASCII)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -53,20 +51,9 @@ def _formulas(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     path = WORDS_DIR / f"formulas.{language}.json"
     known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return tuple(
-        (_pattern(english), _FORMAT.sub(r"{\1}", translated))
+        (pattern_of(english), without_formats(translated))
         for english, translated in sorted(known.items(), key=lambda item: -len(item[0]))
     )
-
-
-def _pattern(template: str) -> re.Pattern[str]:
-    """What a template with values put in looks like, each value a group of its name."""
-    parts, seen = [], set()
-    for text, name, _spec, _conversion in string.Formatter().parse(template):
-        parts.append(re.escape(text))
-        if name:
-            parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>.+?)")
-            seen.add(name)
-    return re.compile("".join(parts))
 
 
 class Wording:
@@ -114,7 +101,7 @@ class Wording:
 
     def _part(self, text: str) -> str:
         """A value inside a formula: a number with the language's separators, words in the language."""
-        return text.translate(self._separators) if _WRITTEN_NUMBER.fullmatch(text) else self.formula(text)
+        return text.translate(self._separators) if WRITTEN_NUMBER.fullmatch(text) else self.formula(text)
 
     def statement(self, statement: Statement) -> str:
         """A sentence: its own text, or that of its code."""

@@ -6,8 +6,14 @@ comparisons see a plain ``str``; a page renders the same template in its reader'
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Final, Self
+
+WRITTEN_NUMBER: Final = re.compile(r"[-+]?[\d,]+(\.\d+)?(e[+-]\d+)?%?", re.ASCII)
+"""A number as ``str.format`` writes it."""
+_FORMAT: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}", re.ASCII)
 
 
 class Sentence(str):
@@ -69,3 +75,28 @@ def joined(texts: Iterable[str], separator: str = " ") -> Sentence:
     """
     values = {f"part{n}": text for n, text in enumerate(texts)}
     return Sentence(separator.join(f"{{{name}}}" for name in values), values)
+
+
+def pattern_of(template: str) -> re.Pattern[str]:
+    """What a template with values put in looks like, each value a group of its name: for sentences read from a file.
+
+    >>> pattern_of("{n:,} days, {n:,} nights: {what}").fullmatch("3 days, 3 nights: a trip").groupdict()
+    {'n': '3', 'what': 'a trip'}
+    """
+    parts: list[str] = []
+    seen: set[str] = set()
+    for text, name, _spec, _conversion in string.Formatter().parse(template):
+        parts.append(re.escape(text))
+        if name:
+            parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>.+?)")
+            seen.add(name)
+    return re.compile("".join(parts))
+
+
+def without_formats(template: str) -> str:
+    """A template for values that are written already.
+
+    >>> without_formats("{days:,.1f} days")
+    '{days} days'
+    """
+    return _FORMAT.sub(r"{\1}", template)

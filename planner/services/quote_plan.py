@@ -62,7 +62,7 @@ def plan_items(version: ScenarioVersion, language: str = "en") -> tuple[ItemTerm
         category="storage",
         label=wording(language).say("stored"),
         detail=f"{gib:,.1f} GiB; {hours:f} h",
-        source="storage price of the plan",
+        source=wording(language).say("stored.source"),
         quantity=(gib * months).quantize(GIB_MONTH_STEP),
         unit="gib_month",
         unit_price=plain_decimal(price),
@@ -84,31 +84,34 @@ def provider_name(code: str) -> str:
     return name or code
 
 
-def suggested_items(version: ScenarioVersion) -> tuple[ItemTerms, ...]:
+def suggested_items(version: ScenarioVersion, language: str = "en") -> tuple[ItemTerms, ...]:
     """Lines that such a plan usually needs, with quantities from the plan; their prices are not known here."""
+    words = wording(language)
     option, plan = option_of(version), version.plan
     gpus = Decimal(str(option["cluster"]["gpus_billed"]))
     weights = _weights_gib(option)
     items = [
-        _suggested("storage", "gib_month", weights, "Model weights", "one copy in object storage"),
-        _suggested("licences", "gpu_month", gpus, "Software licences", "each GPU billed"),
+        _suggested("storage", "gib_month", weights, words.say("suggested.weights"), words.say("suggested.one_copy")),
+        _suggested("licences", "gpu_month", gpus, words.say("suggested.licences"), words.say("suggested.each_gpu")),
     ]
     if version.scenario.kind == PlanKind.TRAINING:
         size = _term(option, "run", "checkpoint size")
         if size is not None:
             number = int(plan["question"].get("checkpoints_kept", KEPT_CHECKPOINTS))
             kept = Decimal(str(round(size * number, 1)))
-            items.append(_suggested("storage", "gib_month", kept, "Checkpoints", f"{number} kept of {size:,.1f} GiB"))
+            detail = words.say("suggested.kept", n=number, size=words.rounded(size))
+            items.append(_suggested("storage", "gib_month", kept, words.say("suggested.checkpoints"), detail))
         each = float(plan["question"].get("bytes_per_token", BYTES_PER_OUTPUT_TOKEN))
         tokens = Decimal(str(round(float(plan["tokens"]) * each / 2**30, 1)))
-        detail = f"{each:g} bytes a token"
-        items.append(_suggested("storage", "gib_month", tokens, "Training data", detail))
+        detail = words.say("suggested.bytes", n=words.rounded(each))
+        items.append(_suggested("storage", "gib_month", tokens, words.say("suggested.data"), detail))
     else:
         out = float(plan["mean_requests_s"]) * float(plan["question"]["output_tokens"])
         gigabytes = out * BYTES_PER_OUTPUT_TOKEN * SECONDS_PER_HOUR * HOURS_PER_MONTH / GB
-        detail = f"mean load, {BYTES_PER_OUTPUT_TOKEN} bytes a token"
-        items.append(_suggested("egress", "gb", Decimal(str(round(gigabytes, 1))), "Answers to users", detail))
-    items.append(_suggested("networking", "month", Decimal(1), "Private connection", ""))
+        detail = words.say("suggested.mean_load", n=BYTES_PER_OUTPUT_TOKEN)
+        answers = Decimal(str(round(gigabytes, 1)))
+        items.append(_suggested("egress", "gb", answers, words.say("suggested.answers"), detail))
+    items.append(_suggested("networking", "month", Decimal(1), words.say("suggested.connection"), ""))
     return tuple(items)
 
 

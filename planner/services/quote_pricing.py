@@ -163,7 +163,7 @@ def _item(place: int, item: ItemTerms, terms: QuoteTerms, rates: _Rates, problem
         problems.append(
             FieldError(
                 field="fx",
-                value=f"{currency} to {terms.currency}",
+                value=f"{currency}/{terms.currency}",
                 message=say("No exchange rate for line {place}, {name}.", place=place + 1, name=_name(item)),
                 allowed=say(
                     "a rate from {currency} to {to} with its day and source",

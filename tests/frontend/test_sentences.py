@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 
+import pytest
 from django.utils.translation import override
 
 from frontend.answer_words import rejection
@@ -47,3 +48,23 @@ def test_fields_are_called_by_their_labels_and_choices_by_their_names() -> None:
 
 def test_a_translation_short_of_a_value_is_no_error() -> None:
     assert shown(say("{one} of {two:.1f}", one="a", two=2.0)) == "a of 2.0"
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ("279 measured cases: megatron, dense", "279 kasus terukur: Megatron-LM, dense"),
+        ("3 nodes x 3.7500 USD/h x 730 h", "3 node x 3,7500 USD/jam x 730 jam"),
+        (
+            "4 for capacity and headroom (headroom 0.2) + 0 spare",
+            "4 untuk kapasitas dan kelonggaran (kelonggaran 0,2) + 0 cadangan",
+        ),
+        ("8x H100 SXM5 80GB", "8x H100 SXM5 80GB"),
+        ("What somebody wrote to somebody else", "What somebody wrote to somebody else"),
+    ],
+)
+def test_a_sentence_kept_as_text_is_said_in_the_pages_language(kept: str, said: str) -> None:
+    with override("id"):
+        assert shown(kept) == said
+    with override("en"):
+        assert shown(kept) == kept

@@ -123,6 +123,7 @@ def test_a_training_run_is_charged_once_by_its_hours(tenant: Tenant) -> None:
     assert snapshot.net.monthly == 0
     assert quotes.render(snapshot, "pdf", "id").startswith(b"%PDF-")
     labels = {item.label: item.unit_price for item in suggested_items(version)}
+    assert "Bobot model" in {item.label for item in suggested_items(version, "id")}
     assert labels.keys() >= {"Model weights", "Checkpoints", "Training data"}
     assert set(labels.values()) == {None}
 
