@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.urls import reverse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers, status
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -78,6 +78,25 @@ START_PARAMETERS = [
     response_header("Location", "Where to poll the job.", {"type": "string", "format": "uri-reference"}, 202),
     *RATE_HEADERS,
 ]
+Operation = TypeVar("Operation", bound=Callable[..., Any])
+
+
+def starts_job(
+    *, id: str, summary: str, tag: str, request: str, example: OpenApiExample | None = None
+) -> Callable[[Operation], Operation]:
+    """The description of an operation that starts a job: ``request`` names the component of its body."""
+    return extend_schema(
+        operation_id=id,
+        summary=summary,
+        tags=[tag],
+        parameters=START_PARAMETERS,
+        request={"application/json": ref(request)},
+        responses={
+            202: answer(RunSerializer, "The job, waiting for a worker."),
+            **error_responses(400, 404, 413, 415, 422),
+        },
+        examples=[example] if example is not None else None,
+    )
 
 
 class RunsView(ApiView):
@@ -85,17 +104,7 @@ class RunsView(ApiView):
 
     throttle_classes = [RunThrottle]
 
-    @extend_schema(
-        operation_id="start_run",
-        summary="Start a job",
-        tags=["runs"],
-        parameters=START_PARAMETERS,
-        request={"application/json": ref("RunRequest")},
-        responses={
-            202: answer(RunSerializer, "The job, waiting for a worker."),
-            **error_responses(400, 404, 413, 415, 422),
-        },
-    )
+    @starts_job(id="start_run", summary="Start a job", tag="runs", request="RunRequest")
     def post(self, request: Request) -> Response:
         """Start a job that takes longer than a request may; poll the address in `Location` until it is final."""
         kind, params = _read_run_request(request)

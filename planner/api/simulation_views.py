@@ -16,10 +16,9 @@ from rest_framework.response import Response
 
 from planner.api.auth import prices_scope
 from planner.api.base import ApiView
-from planner.api.components import ref
 from planner.api.exceptions import TooLarge
 from planner.api.openapi import RATE_HEADERS, answer, error_responses
-from planner.api.run_views import START_PARAMETERS, RunSerializer, start_once
+from planner.api.run_views import start_once, starts_job
 from planner.api.tenant import IDEMPOTENCY
 from planner.api.throttles import RunThrottle
 from planner.services.json_input import read_object
@@ -53,17 +52,12 @@ class SimulationsView(ApiView):
 
     throttle_classes = [RunThrottle]
 
-    @extend_schema(
-        operation_id="start_simulation",
+    @starts_job(
+        id="start_simulation",
         summary="Simulate a plan",
-        tags=["simulations"],
-        parameters=START_PARAMETERS,
-        request={"application/json": ref("SimulationRequest")},
-        responses={
-            202: answer(RunSerializer, "The job, waiting for a worker."),
-            **error_responses(400, 404, 413, 415, 422),
-        },
-        examples=[OpenApiExample("A day with an autoscaler", value=SIMULATION_EXAMPLE, request_only=True)],
+        tag="simulations",
+        request="SimulationRequest",
+        example=OpenApiExample("A day with an autoscaler", value=SIMULATION_EXAMPLE, request_only=True),
     )
     def post(self, request: Request) -> Response:
         """Serve traffic with one option of a plan, request by request; poll the address in `Location`.
@@ -79,17 +73,12 @@ class CapacitySearchesView(ApiView):
 
     throttle_classes = [RunThrottle]
 
-    @extend_schema(
-        operation_id="start_capacity_search",
+    @starts_job(
+        id="start_capacity_search",
         summary="Search the smallest fleet",
-        tags=["simulations"],
-        parameters=START_PARAMETERS,
-        request={"application/json": ref("CapacityRequest")},
-        responses={
-            202: answer(RunSerializer, "The job, waiting for a worker."),
-            **error_responses(400, 404, 413, 415, 422),
-        },
-        examples=[OpenApiExample("A day, with an autoscaler to set", value=CAPACITY_EXAMPLE, request_only=True)],
+        tag="simulations",
+        request="CapacityRequest",
+        example=OpenApiExample("A day, with an autoscaler to set", value=CAPACITY_EXAMPLE, request_only=True),
     )
     def post(self, request: Request) -> Response:
         """Find the cheapest fleet that holds the question's limits for this traffic, by simulating many at a time.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from typing import Final
 
 import numpy as np
 
 from planner.engine.answers import (
-    Cluster,
     Confidence,
     GpuMemory,
     InferenceOption,
@@ -25,20 +23,10 @@ from planner.engine.inference_evaluate import token_budget
 from planner.engine.inference_ranking import Ranking, Sized
 from planner.engine.inference_working import working
 from planner.engine.offers import OfferTable
-from planner.engine.sentences import Noun, say
+from planner.engine.rented_cluster import rented_cluster
 from planner.engine.sizing import Demand
 from planner.engine.units import GIB, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
-
-LINK_NAMES: Final = {
-    "nvlink": "NVLink",
-    "nvlink_bridge": "NVLink bridge",
-    "xgmi": "Infinity Fabric",
-    "pcie": "PCIe",
-    "ici": "ICI",
-    "neuronlink": "NeuronLink",
-    "none": "one GPU",
-}
 
 ConfidenceOf = Callable[[str, int], Confidence]
 """Confidence of a quantity (output_tok_s, ttft, tpot) for a row of ``Sized``."""
@@ -77,7 +65,12 @@ def _option(
     price = price_of(table.offers[ranking.offer[row]], int(sized.nodes[candidate]), today)
     speed = _speed(question, sized, candidate, demand)
     input_usd, output_usd, tokens_usd = _per_million(question, demand, sized, candidate, price.usd_per_hour, speed)
-    cluster = _cluster(table, int(ranking.offer[row]), sized, candidate)
+    cluster = rented_cluster(
+        table,
+        int(ranking.offer[row]),
+        nodes=int(sized.nodes[candidate]),
+        gpus_used=int(sized.gpus_used[candidate]),
+    )
     layout = Layout(
         tensor=int(candidates.tensor[candidate]),
         pipeline=int(candidates.pipeline[candidate]),
@@ -127,34 +120,6 @@ def _option(
         memory_confidence=log.pool_confidence(),
         job=job,
         on_pareto_front=bool(ranking.pareto[row]),
-    )
-
-
-def interconnect_words(link: str, fabric: str, nodes: int) -> str:
-    """What joins GPUs in a node, and nodes where there are several."""
-    if nodes == 1:
-        return say("{link} in the node", link=Noun(link))
-    network = fabric or Noun("network not stated")
-    return say("{link} in the node; {network} between nodes", link=Noun(link), network=network)
-
-
-def _cluster(table: OfferTable, offer_row: int, sized: Sized, candidate: int) -> Cluster:
-    offer, instance = table.offers[offer_row], table.instances[offer_row]
-    nodes = int(sized.nodes[candidate])
-    link = LINK_NAMES[instance.intra_node_link] if offer.gpu_count > 1 else LINK_NAMES["none"]
-    return Cluster(
-        provider=offer.provider,
-        instance_type=offer.instance_type,
-        region=offer.region,
-        country=offer.country,
-        purchase_option=offer.purchase_option,
-        accelerator=offer.accelerator_key,
-        accelerator_name=table.shapes[table.shape[offer_row]].accelerator.name,
-        gpus_per_node=offer.gpu_count,
-        nodes=nodes,
-        gpus_used=int(sized.gpus_used[candidate]),
-        gpus_billed=nodes * offer.gpu_count,
-        interconnect=interconnect_words(link, instance.fabric_name, nodes),
     )
 
 

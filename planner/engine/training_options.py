@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from planner.engine.answers import Cluster, Confidence, GpuMemory, Layout, TrainingOption, TrainingSpeed
 from planner.engine.confidence import confidence_beyond, confidence_of
 from planner.engine.cost import CENT, price_of, quantize, usd_per_million_tokens
-from planner.engine.inference_options import LINK_NAMES, interconnect_words
 from planner.engine.offers import OfferTable
+from planner.engine.rented_cluster import rented_cluster
 from planner.engine.sentences import say
 from planner.engine.training.candidates import RECOMPUTE, SHARDING
 from planner.engine.training.goodput import Reliability, interruptions_per_day, interval_s
@@ -70,7 +70,7 @@ def _option(
     stored_usd_per_hour = Decimal(repr(storage_usd_per_hour(question, run.stored_gib)))
     usd_storage = quantize(stored_usd_per_hour * hours, CENT)
     usd_total = quantize(price.usd_per_hour * hours, CENT) + usd_storage
-    cluster = _cluster(table, offer_row, nodes, size.gpus, question.spare_nodes)
+    cluster = rented_cluster(table, offer_row, nodes=nodes, gpus_used=size.gpus, spare_nodes=question.spare_nodes)
     reliability = reliability_of(run, is_spot=cluster.purchase_option == "spot")
     layout = layout_of(best, place)
     sharding = sharding_name(best, place)
@@ -168,25 +168,6 @@ def layout_of(best: BestLayouts, place: int) -> Layout:
         expert=int(_at(best.candidates.expert, place)),
         context=int(_at(best.candidates.context, place)),
         replicas=int(_at(best.candidates.data, place)),
-    )
-
-
-def _cluster(table: OfferTable, offer_row: int, nodes: int, gpus: int, spare_nodes: int) -> Cluster:
-    offer, instance = table.offers[offer_row], table.instances[offer_row]
-    link = LINK_NAMES[instance.intra_node_link] if offer.gpu_count > 1 else LINK_NAMES["none"]
-    return Cluster(
-        provider=offer.provider,
-        instance_type=offer.instance_type,
-        region=offer.region,
-        country=offer.country,
-        purchase_option=offer.purchase_option,
-        accelerator=offer.accelerator_key,
-        accelerator_name=table.shapes[table.shape[offer_row]].accelerator.name,
-        gpus_per_node=offer.gpu_count,
-        nodes=nodes,
-        gpus_used=gpus,
-        gpus_billed=(nodes + spare_nodes) * offer.gpu_count,
-        interconnect=interconnect_words(link, instance.fabric_name, nodes),
     )
 
 
