@@ -26,6 +26,7 @@ from planner.engine.queueing import exponential_quantile, many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
 from planner.engine.serving_open import open_loop
+from planner.engine.serving_spread import token_times
 from planner.engine.serving_statistics import Statistics
 from planner.engine.step_time import step_time
 
@@ -167,7 +168,8 @@ def _open_loop(
         cohort=np.ones_like(rate),
     )
     residents = np.minimum(served * one.cycle_s, limits.sequences)
-    tpot = _tpot_spread(load, now.lump_s, decode_s / np.maximum(load.decode_tokens, 1.0), served)
+    decodes = np.maximum(load.decode_tokens, 1.0)
+    tpot = token_times(decode_s / decodes, decodes, served, now.lump_s, now.batch_s, NORMAL_QUANTILES)
     return _estimate(c, load, limits, ttft, tpot, served, residents, capacity, one, utilization)
 
 

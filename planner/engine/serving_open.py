@@ -50,6 +50,8 @@ class OpenLoop:
     """One decode iteration of the average batch."""
     prompt_s: FloatArray
     """What one prompt adds to the iterations that carry it."""
+    batch_s: FloatArray
+    """How far a standard deviation of the batch moves an iteration, prompts included."""
     lump_s: FloatArray
     """The same as if prompts came singly and by chance, with the variance that they have bunched."""
 
@@ -101,8 +103,17 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
         decoding=decoding,
         iteration_s=iteration,
         prompt_s=each,
+        batch_s=np.sqrt(decoding) * _slope(c, load, decoding) / (1.0 - busy) ** 2,
         lump_s=each * np.sqrt(together) / (1.0 - busy),
     )
+
+
+def _slope(c: ServingCoefficients, load: ServingLoad, decoding: FloatArray) -> FloatArray:
+    """What one sequence more adds to a decode iteration."""
+    context = load.mean_context
+    more = decoding + 1.0
+    slope: FloatArray = c.iteration_s(more, more * context) - c.iteration_s(decoding, decoding * context)
+    return slope
 
 
 def _queue(

@@ -1,4 +1,4 @@
-"""How first tokens of an open loop scatter: a mixture of the few things that one iteration can be.
+"""How latencies of an open loop scatter; first tokens as a mixture of the few things that one iteration can be.
 
 A request comes in an iteration with no prompt, one or several, met as often as it is long; waits for what is left of
 it (uniform) and, where the next is fixed already, for that one too; and shares its own with those that came meanwhile:
@@ -13,6 +13,7 @@ the mean is ``serving_open``'s.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ SETTLING: Final = 6
 HALVINGS: Final = 8
 BEFORE: Final = 4
 """Prompts before one's own that are told apart."""
+BATCH_SEEN: Final = 2.0 / 3.0
+MOST_SKEW: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,3 +159,26 @@ class FirstTokens:
             at = before + (whole if end else 0.0)
             parts.append((behind * share, own + at * unit, unit))
         return parts
+
+
+def token_times(
+    mean: FloatArray,
+    decodes: FloatArray,
+    rate: FloatArray,
+    lump_s: FloatArray,
+    batch_s: FloatArray,
+    quantiles: Mapping[str, float],
+) -> dict[str, FloatArray]:
+    """TPOT by statistic, ``quantiles`` as those of a normal distribution; seconds.
+
+    The prompts that interrupt an answer are a Poisson count of ``lump_s`` each, and the batch changes meanwhile by
+    ``batch_s``: an answer sees the mean of one whose memory is as long as itself, two thirds of its variance. Few
+    interruptions scatter askew (Cornish and Fisher, 1938).
+    """
+    interruptions, each = np.maximum(rate * mean * decodes, 1e-12), lump_s / decodes
+    variance = interruptions * each**2 + BATCH_SEEN * batch_s**2
+    deviation = np.sqrt(np.maximum(variance, 1e-30))
+    skew = np.minimum(interruptions * (each / deviation) ** 3, MOST_SKEW)
+    deviation = np.minimum(deviation, mean)
+    found = {name: mean + deviation * (z + skew * (z**2 - 1.0) / 6.0) for name, z in quantiles.items()}
+    return {"mean": mean, **found}

@@ -172,7 +172,7 @@ def test_prompts_of_several_chunks_agree_too(name: str, prompt: int, answer: int
 
 @pytest.mark.parametrize(("prompt", "answer"), [(100, 200), (300, 800), (700, 200), (1500, 800), (3000, 200)])
 @pytest.mark.parametrize("name", [*STEPS, *RANKED])
-def test_percentiles_of_the_first_token_agree(name: str, prompt: int, answer: int) -> None:
+def test_percentiles_agree(name: str, prompt: int, answer: int) -> None:
     """Prompts that fit the budget of their rank twice: half of all first tokens, and one in a hundred, come as late."""
     step = (STEPS | RANKED)[name]
     budget = 8192 * int(step.attention_ranks)
@@ -181,6 +181,7 @@ def test_percentiles_of_the_first_token_agree(name: str, prompt: int, answer: in
     outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
     for statistic, quantile in [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]:
         assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=0.08)
+        assert expected.tpot_s[statistic][0] == pytest.approx(outcome.tpot.quantile_s(quantile), rel=0.15)
 
 
 @pytest.mark.parametrize(("prompt", "answer"), [(3000, 200), (3000, 800), (8000, 200), (8000, 800)])
