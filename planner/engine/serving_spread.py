@@ -76,31 +76,33 @@ class FirstTokens:
 
     def _mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights, starts and widths of the uniform parts: (parts, candidates)."""
-        s = self.prompts.sharing
-        parts = [(s * weight, base, width) for weight, base, width in self._sharing()]
+        s, zero = self.prompts.sharing, np.zeros_like(self.rate)
+        parts = [(s * (1.0 - self.present), self._own(1.0), 0.0)]
         if self.queue is not None:
-            queued = self._queueing(self.queue)
-            parts += [((1.0 - s) * weight, base, width) for weight, base, width in queued]
-        zero = np.zeros_like(self.rate)
-        weights, bases, widths = (np.array([zero + part[column] for part in parts]) for column in range(3))
+            parts += [((1.0 - s) * weight, base, width) for weight, base, width in self._queueing(self.queue)]
+        singly = [np.array([zero + part[column] for part in parts]) for column in range(3)]
+        weights, bases, widths = (
+            np.concatenate(both) for both in zip(singly, self._sharing(s * self.present), strict=True)
+        )
         return weights, bases, widths
 
-    def _sharing(self) -> list[tuple[Any, Any, Any]]:
-        chance, length = self._iterations()
-        met = [share * seconds for share, seconds in zip(chance, length, strict=True)]
-        often = sum(met)
-        parts = [(1.0 - self.present, self._own(1.0), 0.0)]
-        for one, under_way in zip(met, length, strict=True):
-            arriving = self.rate * under_way
-            nobody = np.exp(-arriving)
-            somebody = arriving * nobody
-            more = np.maximum(1.0 - nobody - somebody, 1e-12)
-            company = ((nobody, 1.0), (somebody, 2.0), (more, 1.0 + np.maximum((arriving - somebody) / more, 2.0)))
-            for share, prompts in company:
-                weight = self.present * one / often * share
-                for following, seconds in zip(chance, length, strict=True):
-                    parts.append((weight * following, self._own(prompts) + self.lookahead * seconds, under_way))
-        return parts
+    def _sharing(self, often: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Prompts that share iterations: under way when one comes, one's own company, the iteration between."""
+        chance, length = (np.array(each) for each in self._iterations())
+        met = chance * length
+        met = often * met / np.sum(met, axis=0)
+        arriving = self.rate * length
+        nobody = np.exp(-arriving)
+        somebody = arriving * nobody
+        more = np.maximum(1.0 - nobody - somebody, 1e-12)
+        several = 1.0 + np.maximum((arriving - somebody) / more, 2.0)
+        company = np.stack([nobody, somebody, more], axis=1)
+        own = self._own(np.stack([np.ones_like(several), np.full_like(several, 2.0), several], axis=1))
+        weight = met[:, None, None] * company[:, :, None] * chance[None, None]
+        base = own[:, :, None] + self.lookahead * length[None, None]
+        width = np.broadcast_to(length[:, None, None], weight.shape)
+        flat = (-1, len(self.rate))
+        return weight.reshape(flat), base.reshape(flat), width.reshape(flat)
 
     def _iterations(self) -> tuple[list[Any], list[Any]]:
         """How often an iteration holds no prompt, one or several, and how long it then is."""
