@@ -8,6 +8,8 @@ compares this list with the engine's field specs.
 from django.utils.translation import gettext_noop as _
 
 TEXTS = (
+    # Of a data file, with its numbers in it: what constants were fitted on.
+    _("{runs} published runs of {sources} sources, {first} to {last}"),
     _("Model"),
     _("A catalog name or a Hugging Face id; or give config."),
     _("config.json"),

@@ -114,7 +114,7 @@ def _attainment(search: Mapping[str, Any]) -> Chart:
         "capacity-attainment",
         _("SLO attainment against cost"),
         "goodput_share",
-        canvas.Axis(title=_("Share of requests within the limits"), tick=numbers.percent),
+        canvas.Axis(title=_("Share of requests within the limits"), tick=_share),
     )
 
 
@@ -125,8 +125,17 @@ def _goodput(search: Mapping[str, Any]) -> Chart:
         "capacity-goodput",
         _("Goodput: at most %(n)s requests/s within the limits") % {"n": numbers.rounded(best)},
         "goodput_requests_s",
-        canvas.Axis(title=_("Goodput, requests/s"), tick=numbers.rounded),
+        canvas.Axis(title=_("Goodput, requests/s"), tick=_rate),
     )
+
+
+def _share(value: float) -> str:
+    """Fleets that hold the limits lie within a percent."""
+    return numbers.percent(value, 2)
+
+
+def _rate(value: float) -> str:
+    return numbers.rounded(value, 5)
 
 
 def _against_cost(search: Mapping[str, Any], name: str, title: str, key: str, y: canvas.Axis) -> Chart:

@@ -111,7 +111,9 @@ def nothing_fits(
         has_options=False,
         warnings=parts.warnings(plan.advice),
         sentence=_("Nothing fits: none of %(n)s options tried meets the question.")
-        % {"n": numbers.fixed(plan.options_tried)},
+        % {"n": numbers.fixed(plan.options_tried)}
+        if plan.options_tried
+        else _("Nothing fits: every option is ruled out before it is tried."),
         detail=_what_binds(plan.rejections),
         rejected_title=rejected_title(plan),
         rejected=explanations.rejected_groups(plan.rejections),

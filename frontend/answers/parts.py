@@ -198,8 +198,9 @@ def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: 
     return tuple(
         WayOut(
             text=shown(item.suggestion),
+            # An empty value leaves the field open: there is something to do only where it holds something now.
             query=canonical_query({**given, item.field: item.value}, question_type)
-            if item.field and item.value
+            if item.field and (item.value or given.get(item.field))
             else "",
         )
         for item in advice

@@ -103,7 +103,7 @@ def _late(ranking: TrainingRanking, table: OfferTable, run: Run, late: BoolArray
     days = float(ranking.hours[row]) / 24.0
     sentence = (
         say(
-            "The fastest of them, {name}, takes {days:,g} days, over {limit:,g}, and costs {usd:,.0f} USD.",
+            "The fastest of them, {name}, takes {days:,.12g} days, over {limit:,.12g}, and costs {usd:,.0f} USD.",
             name=_name(ranking, table, row),
             days=_readable(days),
             limit=_readable(run.deadline.days),
@@ -111,7 +111,7 @@ def _late(ranking: TrainingRanking, table: OfferTable, run: Run, late: BoolArray
         )
         if affordable.any()
         else say(
-            "All of them cost too much besides; the fastest, {name}, takes {days:,g} days, over {limit:,g}, "
+            "All of them cost too much besides; the fastest, {name}, takes {days:,.12g} days, over {limit:,.12g}, "
             "and costs {usd:,.0f} USD.",
             name=_name(ranking, table, row),
             days=_readable(days),
@@ -136,7 +136,7 @@ def _dear(ranking: TrainingRanking, table: OfferTable, budget: Budget, dear: Boo
         subject=say("{count:,} options", count=int(dear.sum())),
         code="budget",
         reason=say(
-            "The cheapest of them, {name}, costs {usd:,.0f} {unit}, over {limit:,.0f}, and takes {days:,g} days.",
+            "The cheapest of them, {name}, costs {usd:,.0f} {unit}, over {limit:,.0f}, and takes {days:,.12g} days.",
             name=_name(ranking, table, row),
             usd=float(budget.usd[row]),
             unit=Noun(budget.unit),
@@ -186,7 +186,7 @@ def _more_time(ranking: TrainingRanking, table: OfferTable, run: Run, row: int) 
         return
     if days <= (specs(TrainingQuestion)["finish_days"][0].maximum or days):
         sentence = say(
-            "Raise {field} to {days:,g} days: {name} meets it.",
+            "Raise {field} to {days:,.12g} days: {name} meets it.",
             field=FieldName("finish_days"),
             days=days,
             name=_name(ranking, table, row),

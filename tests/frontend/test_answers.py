@@ -142,6 +142,20 @@ def test_nothing_fits_gives_numeric_ways_out_with_links() -> None:
     ]
 
 
+def test_a_field_to_be_left_open_has_a_link_where_it_holds_something() -> None:
+    plan = replace(
+        empty_plan_factory(),
+        options_tried=0,
+        advice=(
+            Advice(field="accelerators", suggestion="Leave it open.", value=""),
+            Advice(field="tensor_parallel", suggestion="Let the search choose.", value=""),
+        ),
+    )
+    answer = present_inference(plan, {"model": "X", "users": "5", "accelerators": "h100-sxm"}, "")
+    assert answer.sentence == "Nothing fits: every option is ruled out before it is tried."
+    assert [way.query for way in answer.ways_out] == ["model=X&users=5", ""]
+
+
 def test_a_training_answer_says_time_and_total() -> None:
     answer = present_training(training_plan_factory(), {}, "option-0")
     assert answer.sentence == (

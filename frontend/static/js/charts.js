@@ -64,7 +64,14 @@
       note.xshift = Math.abs(note.xshift) * (fitsRight ? 1 : -1);
       return true;
     });
-    return { ...layout, xaxis: thinned(xaxis, span), annotations: kept };
+    const folded = layout.xaxis.title.text.length * LETTER > span;
+    const title = folded ? layout.xaxis.title.text.replace(/, ([^,]*)$/, ",<br>$1") : layout.xaxis.title.text;
+    return {
+      ...layout,
+      margin: folded ? { ...margin, b: margin.b + 16 } : margin,
+      xaxis: { ...thinned(xaxis, span), title: { ...xaxis.title, text: title } },
+      annotations: kept,
+    };
   };
 
   const draw = (plot) => {
