@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from typing import Any
 
@@ -155,6 +156,15 @@ def test_a_post_may_ask_for_the_smallest_fleet(client: Client, catalog: object) 
     client.post(FORM, {"question": question, "goal": "smallest", "fleet-autoscaler": "hpa"})
     run = Run.objects.get()
     assert (run.kind, run.params["scenario"]) == ("capacity_search", {"autoscaler": "hpa"})
+
+
+def test_the_smallest_fleets_of_several_regions_may_be_asked_for(client: Client, catalog: object) -> None:
+    question = "model=Llama+3.1+8B&requests_per_second=2&ttft_ms=900"
+    regions = [{"name": "a", "fallback": ["b"]}, {"name": "b"}]
+    scenario = SimpleUploadedFile("scenario.json", json.dumps({"regions": regions}).encode())
+    client.post(FORM, {"question": question, "goal": "smallest", "scenario": scenario})
+    run = Run.objects.get()
+    assert (run.kind, run.params["regions"]) == ("capacity_search", regions)
 
 
 def test_the_smallest_fleet_needs_a_limit(client: Client, catalog: object) -> None:
