@@ -149,7 +149,9 @@ def _before_alone(
     soon = queue.full * np.minimum(prompts.ranks * last, 1.0)
     # Behind the last chunk of another comes any iteration, behind the others one like theirs.
     following = joined * ((1.0 - last) * queue.own_s + last * mean) + (idle + soon) * mean
-    return idle * iteration / 2.0 + joined * queue.own_s / 2.0 + c.lookahead * following
+    start = iteration / 2.0 + c.lookahead * mean
+    behind = queue.just_before(idle, start) * np.maximum(queue.service_s - start / 2.0, 0.0)
+    return idle * iteration / 2.0 + joined * queue.own_s / 2.0 + c.lookahead * following + behind
 
 
 def _decoding(

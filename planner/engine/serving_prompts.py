@@ -46,6 +46,12 @@ class PromptQueue:
     """Others in a prompt's own iterations, on average."""
     added_share: Any
     """Share of time that prompts add to iterations."""
+    arriving_s: Any
+    """Requests a second, where only one prompt goes on at a time; 0 where several do."""
+
+    def just_before(self, idle: Any, start_s: Any) -> Any:
+        """How often one finds another that came while nothing was under way, and hasn't begun (``start_s``)."""
+        return idle * -np.expm1(-self.arriving_s * start_s)
 
     def services(self, iteration: Any, prompts: Prompts) -> list[tuple[Any, Any]]:
         """How often a prompt is served alone, beside one other or beside more, and for how long."""
@@ -102,6 +108,7 @@ class Prompts:
             full=full,
             own_s=own,
             beside=beside,
+            arriving_s=np.where(several, 0.0, rate),
             added_share=some * (1.0 - iteration / own),
         )
 

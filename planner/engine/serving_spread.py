@@ -139,6 +139,9 @@ class FirstTokens:
         joined = np.where(several, queue.some - queue.full, 0.0)
         behind = np.where(several, queue.full, queue.some)
         alone = np.maximum(1.0 - idle - joined - behind, 0.0)
+        start = self.iteration_s / 2.0 + self.lookahead * self.mean_s
+        second = queue.just_before(idle, start)
+        idle = idle - second
         following = (1.0 - last) * queue.own_s + last * self.mean_s
         parts = []
         for share, seconds in queue.services(self.iteration_s, prompts):
@@ -160,6 +163,7 @@ class FirstTokens:
             share = again**before * (1.0 if end else 1.0 - again)
             at = before + (whole if end else 0.0)
             parts.append((behind * share, own + at * unit, unit))
+        parts.append((second, own + queue.service_s, start))
         return parts
 
 

@@ -193,7 +193,8 @@ def test_percentiles_of_prompts_in_chunks_agree_roughly(name: str, prompt: int, 
     expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
     outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
     for statistic, quantile in [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]:
-        assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=0.18)
+        within = 0.18 if name in RANKED else 0.12
+        assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=within)
 
 
 @pytest.mark.parametrize(("arrival_cv", "mean", "p99"), [(0.5, 0.03, 0.12), (2.0, 0.20, 0.12), (3.0, 0.25, 0.18)])
