@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -30,16 +32,7 @@ CHANGE = "planner.change_price_book"
 def new(request: HttpRequest, scope: Scope, uuid: UUID, kind: str) -> HttpResponse:
     """The form of a new entry, and its answer."""
     this, book = KINDS[kind], scope.get(PriceBook, uuid)
-    if request.method != "POST":
-        return _page(request, scope, book, this, None, _entry(this, scope, book, {}))
-    given = posted(request.POST, this.input_type)
-    try:
-        values: Any = read_form(this.input_type, given)
-        add_entry(scope=scope, book=book, values=values)
-    except InvalidQuestion as invalid:
-        return _page(request, scope, book, this, None, _entry(this, scope, book, given, invalid.errors), status=400)
-    messages.success(request, _("Saved."))
-    return redirect("price-book", slug=scope.organization.slug, uuid=uuid)
+    return _form(request, scope, book, this, None, {}, partial(add_entry, book=book))
 
 
 @organization_page(CHANGE)
@@ -49,16 +42,29 @@ def edit(request: HttpRequest, scope: Scope, uuid: UUID, kind: str, entry: UUID)
     """An entry in its form, and its answer."""
     this, book = KINDS[kind], scope.get(PriceBook, uuid)
     row = scope.get_in(this.model, entry, price_book=book)
+    return _form(request, scope, book, this, row, given_of(this, row), partial(change_entry, entry=row))
+
+
+def _form(
+    request: HttpRequest,
+    scope: Scope,
+    book: PriceBook,
+    this: EntryKind,
+    row: PriceBookRow | None,
+    shown: dict[str, Any],
+    keep: Callable[..., object],
+) -> HttpResponse:
+    """The form with what is ``shown`` in it; what was posted is kept, or comes back with its faults."""
     if request.method != "POST":
-        return _page(request, scope, book, this, row, _entry(this, scope, book, given_of(this, row)))
+        return _page(request, scope, book, this, row, _entry(this, scope, book, shown))
     given = posted(request.POST, this.input_type)
     try:
         values: Any = read_form(this.input_type, given)
-        change_entry(scope=scope, entry=row, values=values)
+        keep(scope=scope, values=values)
     except InvalidQuestion as invalid:
         return _page(request, scope, book, this, row, _entry(this, scope, book, given, invalid.errors), status=400)
     messages.success(request, _("Saved."))
-    return redirect("price-book", slug=scope.organization.slug, uuid=uuid)
+    return redirect("price-book", slug=scope.organization.slug, uuid=book.uuid)
 
 
 @organization_page(CHANGE)
