@@ -12,6 +12,7 @@ from django.conf import settings as site
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.test import override_settings
+from django.utils import translation
 from hypothesis import settings
 from pytest_django import DjangoDbBlocker
 
@@ -64,6 +65,13 @@ def content_types_read_anew(request: pytest.FixtureRequest) -> Iterator[None]:
     committed = marker is not None and marker.kwargs.get("transaction", False)
     if committed or {"transactional_db", "live_server"} & set(request.fixturenames):
         ContentType.objects.clear_cache()
+
+
+@pytest.fixture(autouse=True)
+def language_of_its_own() -> Iterator[None]:
+    """A page asked for in another language leaves that language active in this thread."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture(scope="module")
