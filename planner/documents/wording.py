@@ -85,8 +85,13 @@ class Wording:
         """
         for code, pattern in _planned_sentences():
             if found := pattern.fullmatch(text):
-                return self.say(code, **{name: self.planned(part) for name, part in found.groupdict().items()})
+                return self.say(code, **{name: self._planned_part(part) for name, part in found.groupdict().items()})
         return text
+
+    def _planned_part(self, text: str) -> str:
+        # A version looks like a number too: only thousands tell one for sure.
+        is_number = "," in text and WRITTEN_NUMBER.fullmatch(text)
+        return text.translate(self._separators) if is_number else self.planned(text)
 
     def formula(self, text: str) -> str:
         """The formula of a plan's term in this language, where it is one that is known here; else as it is.

@@ -19,6 +19,10 @@ LINK_NAMES: Final = {
 }
 
 
+UNSTATED: Final = ("", "not stated")
+"""What an instance type's network is called where the provider names none."""
+
+
 def rented_cluster(table: OfferTable, offer_row: int, *, nodes: int, gpus_used: int, spare_nodes: int = 0) -> Cluster:
     """``nodes`` of an offer that work, and ``spare_nodes`` that are billed beside them."""
     offer, instance = table.offers[offer_row], table.instances[offer_row]
@@ -43,5 +47,5 @@ def interconnect_words(link: str, fabric: str, nodes: int) -> str:
     """What joins GPUs in a node, and nodes where there are several."""
     if nodes == 1:
         return say("{link} in the node", link=Noun(link))
-    network = fabric or Noun("network not stated")
+    network = Noun("network not stated") if fabric in UNSTATED else fabric
     return say("{link} in the node; {network} between nodes", link=Noun(link), network=network)

@@ -12,6 +12,7 @@ import pytest
 from babel.messages.pofile import read_po
 from fontTools.ttLib import TTFont
 
+from frontend.answer_words import GROUPS, TERMS
 from planner.documents import glyphs
 from planner.documents.snapshot import Statement, snapshot_from_json, snapshot_to_json
 from planner.documents.wording import LANGUAGES, WORDS_DIR, wording
@@ -152,3 +153,17 @@ def test_every_formula_has_its_indonesian_and_it_is_that_of_the_pages() -> None:
     assert written - shipped.keys() == set()
     assert shipped == {english: of_pages[english] for english in shipped}
     assert shipped.keys() - written == {"capacity and headroom", "the latency limits"}
+
+
+def test_every_term_and_group_of_a_page_has_its_words() -> None:
+    english = words_of("en")
+    assert [name for name in TERMS if f"working.{name}" not in english] == []
+    assert [name for name in GROUPS if f"group.{name}" not in english] == []
+
+
+def test_thousands_are_written_as_the_language_does_and_versions_are_left_alone() -> None:
+    said = wording("id").planned(
+        "Lengths are means; up to 256 sequences and 8,192 tokens an iteration, chunked prefill."
+    )
+    assert "8.192 token" in said
+    assert "0.21" in wording("id").planned("Engine profile: vllm, memory as of version 0.21.")
