@@ -23,6 +23,7 @@ WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
 LANGUAGES: Final = ("en", "id")
 MINUS: Final = "\u2212"
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_VALUE: Final = re.compile(r"\{[^{}]*\}", re.ASCII)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -46,13 +47,16 @@ def _planned_sentences() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 @lru_cache(maxsize=len(LANGUAGES))
-def _formulas(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Formulas of plans as patterns of the engine's English, with what they are in a language; longest first."""
-    path = WORDS_DIR / f"formulas.{language}.json"
+def _sentences(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Sentences and formulas of plans as patterns of the engine's English, with what they are in a language.
+
+    Those with the most words of their own come first.
+    """
+    path = WORDS_DIR / f"sentences.{language}.json"
     known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return tuple(
         (pattern_of(english), without_formats(translated))
-        for english, translated in sorted(known.items(), key=lambda item: -len(item[0]))
+        for english, translated in sorted(known.items(), key=lambda item: -len(_VALUE.sub("", item[0])))
     )
 
 
@@ -80,13 +84,13 @@ class Wording:
     def planned(self, text: str) -> str:
         """A plan's own sentence in this language, where it is one that is known here; else as it is.
 
-        >>> wording("id").planned("one GPU in the node"), wording("id").planned("as asked")
-        ('satu GPU di dalam node', 'as asked')
+        >>> wording("id").planned("one GPU in the node"), wording("id").planned("of nobody")
+        ('satu GPU di dalam node', 'of nobody')
         """
         for code, pattern in _planned_sentences():
             if found := pattern.fullmatch(text):
                 return self.say(code, **{name: self._planned_part(part) for name, part in found.groupdict().items()})
-        return text
+        return self.formula(text)
 
     def _planned_part(self, text: str) -> str:
         # A version looks like a number too: only thousands tell one for sure.
@@ -99,14 +103,14 @@ class Wording:
         >>> wording("id").formula("12.5 req/s / 3 replicas"), wording("en").formula("12.5 req/s / 3 replicas")
         ('12,5 permintaan/dtk / 3 replika', '12.5 req/s / 3 replicas')
         """
-        for pattern, translated in _formulas(self.language):
+        for pattern, translated in _sentences(self.language):
             if found := pattern.fullmatch(text):
                 return translated.format_map({name: self._part(part) for name, part in found.groupdict().items()})
         return text
 
     def _part(self, text: str) -> str:
         """A value inside a formula: a number with the language's separators, words in the language."""
-        return text.translate(self._separators) if WRITTEN_NUMBER.fullmatch(text) else self.formula(text)
+        return text.translate(self._separators) if WRITTEN_NUMBER.fullmatch(text) else self.planned(text)
 
     def statement(self, statement: Statement) -> str:
         """A sentence: its own text, or that of its code."""

@@ -18,7 +18,7 @@
   };
 
   // Names beside points are placed for a laptop's width: where they would leave the drawing they change sides, or go.
-  const LETTER = 6.4;
+  const LETTER = 6.8;
   const HIGH_UP = 0.86;
   // Ticks whose words would touch: every second one goes, until none do.
   const thinned = (axis, span) => {
@@ -57,7 +57,7 @@
       const length = note.text.length * LETTER + Math.abs(note.xshift);
       if (underLimit(note, at, length)) return false;
       const fitsLeft = at - length > margin.l - 6;
-      const fitsRight = at + length < width;
+      const fitsRight = at + length < width - 4;
       if (note.xanchor === "left" ? fitsRight : fitsLeft) return true;
       if (!fitsLeft && !fitsRight) return false;
       note.xanchor = fitsRight ? "left" : "right";

@@ -21,6 +21,11 @@ from tests.planner.documents.quotes import quote
 
 ROOT = Path(__file__).resolve().parents[3]
 ENGINE = ROOT / "planner" / "engine"
+SPOKEN = (
+    *("inference_working", "training_working", "inference_plan", "training_plan", "training_remarks", "training_run"),
+    *("regime_notes", "model_summary"),
+)
+"""Modules of the engine whose words stand in an annex."""
 PO = ROOT / "frontend" / "locale" / "id" / "LC_MESSAGES" / "django.po"
 
 
@@ -139,20 +144,24 @@ def test_formulas_are_said_in_the_documents_language(english: str, indonesian: s
     assert wording("en").formula(english) == english
 
 
-def test_every_formula_has_its_indonesian_and_it_is_that_of_the_pages() -> None:
+def test_every_sentence_of_a_plan_has_its_indonesian_and_it_is_that_of_the_pages() -> None:
     with PO.open("rb") as file:
         of_pages = {message.id: message.string for message in read_po(file, locale="id")}
     written = {
         str(node.args[0].value)
-        for name in ("inference_working", "training_working")
+        for name in SPOKEN
         for node in ast.walk(ast.parse((ENGINE / f"{name}.py").read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say"
         if isinstance(node.args[0], ast.Constant)
     }
-    shipped = json.loads((WORDS_DIR / "formulas.id.json").read_text(encoding="utf-8"))
+    shipped = json.loads((WORDS_DIR / "sentences.id.json").read_text(encoding="utf-8"))
     assert written - shipped.keys() == set()
     assert shipped == {english: of_pages[english] for english in shipped}
-    assert shipped.keys() - written == {"capacity and headroom", "the latency limits"}
+    assert shipped.keys() - written == {
+        "capacity and headroom",
+        "the latency limits",
+        "{runs} published runs of {sources} sources, {first} to {last}",
+    }
 
 
 def test_every_term_and_group_of_a_page_has_its_words() -> None:
