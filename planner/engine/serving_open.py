@@ -144,7 +144,7 @@ def _before_alone(
 ) -> Any:
     """Until a prompt's own first iteration where nobody is before it: what is left of the one under way, and the one
     that is fixed already."""
-    idle = np.maximum(present - queue.some, 0.0)
+    idle = np.maximum(present - queue.met, 0.0)
     joined, last = queue.some - queue.full, 1.0 / prompts.chunks
     soon = queue.full * np.minimum(prompts.ranks * last, 1.0)
     # Behind the last chunk of another comes any iteration, behind the others one like theirs.

@@ -6,7 +6,8 @@ came in any of ``2 K - 1`` around that one. Of these only the later ones are its
 
     d = t(N) + E a(1 + Poisson(M))          M = rate (d* + 2 (1 - 1/K) d* + (K - 1) (K - 2) / K d)
 
-``a(j)`` is what an iteration takes longer with ``j`` of them, ``d*`` an iteration as a random moment meets it.
+``a(j)`` is what an iteration takes longer with ``j`` of them, ``d*`` an iteration as a random moment meets it. Requests
+that come in bursts (Ca above 1) meet others as often as rho^(1/Ca), and up to (Ca^2 - 1) / 2 of their burst are before.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class PromptQueue:
     """For an attention rank."""
     some: Any
     """Share of time that at least one is under way."""
+    met: Any
+    """How often a request finds one under way: more often than by chance where requests come in bursts."""
     full: Any
     """Share of time that as many are as go on at a time."""
     own_s: Any
@@ -100,11 +103,14 @@ class Prompts:
             near = met + 2.0 * (1.0 - 1.0 / chunks) * met + (chunks - 1.0) * (chunks - 2.0) / chunks * own
             beside = np.where(several, rate * near, 0.0)
         serving = np.minimum(rate * chunks * own / self.ranks, MOST_BUSY)
+        scatter = np.sqrt(np.maximum(variation[0], 1e-6))
+        bursts = np.maximum(variation[0] - 1.0, 0.0) / 2.0 * (serving ** (1.0 / scatter) - serving) / (1.0 - serving)
         full = np.minimum(serving ** (np.sqrt(2.0 * (self.ranks + 1.0)) - 1.0), some)
         return PromptQueue(
             service_s=chunks * own,
-            wait_s=many_server_wait(serving, chunks * own, self.ranks, *variation),
+            wait_s=many_server_wait(serving, chunks * own, self.ranks, *variation) + bursts * chunks * own / self.ranks,
             some=some,
+            met=np.where(several, some, some ** (1.0 / scatter)),
             full=full,
             own_s=own,
             beside=beside,

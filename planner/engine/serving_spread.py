@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -26,8 +27,8 @@ FloatArray = NDArray[np.float64]
 
 SETTLING: Final = 6
 HALVINGS: Final = 8
-BEFORE: Final = 4
-"""Prompts before one's own that are told apart."""
+BEFORE: Final = (0, 1, 2, 3, 5, 9, 17)
+"""Prompts before one's own that are told apart, in steps."""
 BATCH_SEEN: Final = 2.0 / 3.0
 MOST_SKEW: Final = 2.0
 
@@ -71,7 +72,7 @@ class FirstTokens:
         # The distribution is a polygon, or jumps, between the last two points.
         along = np.clip((quantile - under) / np.maximum(over - under, 1e-12), 0.0, 1.0)
         bursts = self.prompts.sharing * (self.variation - 1.0) + 1.0
-        found: FloatArray = (low + (high - low) * along - mean) * bursts
+        found: FloatArray = np.maximum((low + (high - low) * along - mean) * bursts, np.min(base, axis=0) - mean)
         return found
 
     def _mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -135,9 +136,9 @@ class FirstTokens:
     def _queueing(self, queue: PromptQueue) -> list[tuple[Any, Any, Any]]:
         prompts, last = self.prompts, 1.0 / self.prompts.chunks
         several = prompts.ranks > 1.0
-        idle = np.maximum(self.present - queue.some, 0.0)
+        idle = np.maximum(self.present - queue.met, 0.0)
         joined = np.where(several, queue.some - queue.full, 0.0)
-        behind = np.where(several, queue.full, queue.some)
+        behind = np.where(several, queue.full, queue.met)
         alone = np.maximum(1.0 - idle - joined - behind, 0.0)
         start = self.iteration_s / 2.0 + self.lookahead * self.mean_s
         second = queue.just_before(idle, start)
@@ -158,11 +159,9 @@ class FirstTokens:
         )
         whole = np.maximum(queue.wait_s / np.maximum(behind, 1e-9) - unit / 2.0, 0.0) / np.maximum(unit, 1e-12)
         again = whole / (1.0 + whole)
-        for before in range(BEFORE):
-            end = before == BEFORE - 1
-            share = again**before * (1.0 if end else 1.0 - again)
-            at = before + (whole if end else 0.0)
-            parts.append((behind * share, own + at * unit, unit))
+        for low, high in pairwise(BEFORE):
+            parts.append((behind * (again**low - again**high), own + low * unit, (high - low) * unit))
+        parts.append((behind * again ** BEFORE[-1], own + BEFORE[-1] * unit, 2.0 * (whole + 0.5) * unit))
         parts.append((second, own + queue.service_s, start))
         return parts
 

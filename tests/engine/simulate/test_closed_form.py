@@ -208,6 +208,16 @@ def test_bursts_and_even_gaps_agree_roughly(name: str, prompt: int, arrival_cv: 
     assert expected.ttft_s["p99"][0] == pytest.approx(outcome.ttft.quantile_s(0.99), rel=p99)
 
 
+@pytest.mark.parametrize("arrival_cv", [2.0, 3.0])
+@pytest.mark.parametrize("name", ["8b", "70b, tensor", "experts"])
+def test_bursts_of_prompts_in_chunks_wait_as_long(name: str, arrival_cv: float) -> None:
+    """Behind each other: by the usual two moments they would wait half as long."""
+    capacity = float(closed_form(STEPS[name], 3000, 200, 2048, 1e-6).capacity_requests_s[0])
+    expected = closed_form(STEPS[name], 3000, 200, 2048, 0.3 * capacity, arrival_cv=arrival_cv)
+    outcome = simulated(STEPS[name], 3000, 200, 2048, 0.3 * capacity, arrival_cv=arrival_cv)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.15)
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_short_prompts_by_the_handful_agree(name: str) -> None:
     """100 tokens, 20 answered: most iterations carry several prompts."""
@@ -258,3 +268,17 @@ def test_agree_without_asynchronous_scheduling(prompt: int, answer: int, budget:
     assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
     assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
     assert ahead.ttft_s["mean"][0] > expected.ttft_s["mean"][0] + 0.7 * expected.terms["gemm"][0]
+
+
+@pytest.mark.parametrize("arrival_cv", [0.01, 0.5, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("load", [1e-4, 0.3, 0.9, 0.999])
+def test_percentiles_are_times_in_order(load: float, arrival_cv: float) -> None:
+    for step in (STEPS | RANKED).values():
+        for prompt, answer in [(1, 1), (100, 3), (3000, 2), (8000, 800)]:
+            budget = 2048 * int(step.attention_ranks)
+            capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+            found = closed_form(step, prompt, answer, budget, load * capacity, arrival_cv=arrival_cv)
+            for statistics in (found.ttft_s, found.tpot_s):
+                rising = [float(statistics[name][0]) for name in ("p50", "p90", "p95", "p99")]
+                assert all(math.isfinite(value) and value >= 0 for value in rising)
+                assert rising == sorted(rising)
