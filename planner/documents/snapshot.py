@@ -18,7 +18,8 @@ from functools import lru_cache
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.engine.answers import Term
-from planner.engine.quote_math import Amounts, Currency, Line
+from planner.engine.money import Currency
+from planner.engine.quote_math import Amounts, Line
 
 SCHEMA: Final = "takar.quote/1"
 

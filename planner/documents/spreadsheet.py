@@ -18,7 +18,8 @@ from planner.documents.notes import notes
 from planner.documents.printed import column_label, line_label
 from planner.documents.snapshot import QuoteSnapshot
 from planner.documents.wording import Wording, wording
-from planner.engine.quote_math import UNIT_PRICE_EXTRA_DIGITS, Amounts, Line
+from planner.engine.money import UNIT_PRICE_EXTRA_DIGITS
+from planner.engine.quote_math import Amounts, Line
 
 QUANTITY, UNIT, PRICE, PERCENT, ONCE, MONTHLY, TERM = range(5, 12)
 """Columns of the price sheet, from 0; before them: number, category, item, detail, source."""

@@ -16,7 +16,7 @@ from babel.dates import format_date
 from babel.lists import format_list
 
 from planner.documents.snapshot import Statement
-from planner.engine.quote_math import Currency, plain_decimal
+from planner.engine.money import Currency, plain_decimal
 from planner.engine.sentences import WRITTEN_NUMBER, pattern_of, without_formats
 
 WORDS_DIR: Final = Path(__file__).resolve().parent / "words"

@@ -11,7 +11,8 @@ from decimal import Decimal
 
 from planner.documents.pdf import render_pdf
 from planner.documents.snapshot import Party, QuoteSnapshot
-from planner.engine.quote_math import PRICED_CATEGORIES, Currency, Item, price_quote
+from planner.engine.money import Currency
+from planner.engine.quote_math import PRICED_CATEGORIES, Item, price_quote
 from planner.services.figure import Figure
 
 LINES = 60

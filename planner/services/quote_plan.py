@@ -11,7 +11,7 @@ from catalog.models import Provider
 from planner.documents.snapshot import Band, Fact, Plan, Statement
 from planner.documents.wording import wording
 from planner.engine.answers import Term
-from planner.engine.quote_math import plain_decimal
+from planner.engine.money import plain_decimal
 from planner.engine.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from planner.models import PlanKind, ScenarioVersion
 from planner.services.quote_terms import ItemTerms

@@ -16,13 +16,8 @@ from planner.documents.snapshot import (
     Statement,
 )
 from planner.engine.errors import FieldError
-from planner.engine.quote_math import (
-    Currency,
-    Item,
-    Priced,
-    Share,
-    price_quote,
-)
+from planner.engine.money import Currency
+from planner.engine.quote_math import Item, Priced, Share, price_quote
 from planner.engine.sentences import Noun, say
 from planner.models import Organization, ScenarioVersion
 from planner.selectors.price_books import exchange_rate

@@ -11,13 +11,8 @@ from planner.documents.snapshot import (
     Withholding,
 )
 from planner.engine.errors import FieldError
-from planner.engine.quote_math import (
-    Amounts,
-    Currency,
-    Priced,
-    TaxRate,
-    to_amount,
-)
+from planner.engine.money import Currency, to_amount
+from planner.engine.quote_math import Amounts, Priced, TaxRate
 from planner.engine.sentences import say
 from planner.services.quote_terms import QuoteTerms, TaxTerms
 

@@ -22,7 +22,7 @@ from planner.documents.snapshot import (
 from planner.documents.spreadsheet import render_xlsx
 from planner.documents.tables import render_csv
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.quote_math import plain_decimal
+from planner.engine.money import plain_decimal
 from planner.engine.sentences import Noun, say
 from planner.models import AuditEntry, Quote, QuoteCounter, QuoteStatus, ScenarioVersion
 from planner.selectors.price_books import price_book_in_use

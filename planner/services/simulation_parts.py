@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import IO, Any, Final
 
-import numpy as np
-
 from catalog.selectors import catalog_snapshot
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet
-from planner.engine.simulate.planned_replica import Lengths
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic import batch, in_batches
 from planner.engine.simulate.warm_up import warm_up
 from planner.services.compiled_simulator import wait_until_compiled
 from planner.services.generated_traffic import GeneratedTraffic
@@ -35,9 +30,8 @@ from planner.services.simulation_job import MEMBERS, Region, SimulationJob, read
 from planner.services.stored_traces import open_trace, stored_bytes, trace_refused
 from planner.services.trace_columns import TraceError
 from planner.services.trace_files import Trace, read_trace_stream
+from planner.services.traffic_slices import Sliced, turns_of
 
-BATCH_REQUESTS: Final = 1 << 14
-"""Simulated between two progress reports: well under a second even where a fleet is hard to simulate."""
 MOST_ROWS: Final = 50_000_000
 READ_SHARE: Final = 0.05
 """Of a part's progress: compiling, reading and planning."""
@@ -133,9 +127,9 @@ def _serve_region(
     end_s = _last_s(region, source)
     planned = cluster.fleet(source, region.scenario)
     if shard is not None:
-        source = _turns(source, shard[0], shard[1], planned.replicas)
+        source = turns_of(source, shard[0], shard[1], planned.replicas)
         planned = _cut(planned, shard[0], shard[1])
-    served = serve(planned, _Sliced(source), region.scenario, told=_told(report, end_s))
+    served = serve(planned, Sliced(source), region.scenario, told=_told(report, end_s))
     pools = tuple(replace(pool, region=place) for pool in served.pools)
     return replace(served, pools=pools, notes=_named(region, served.notes))
 
@@ -154,7 +148,7 @@ def _serve_linked(
         for cluster, source, region in zip(clusters, sources, regions, strict=True)
     ]
     source, fleet = linked_source(regions, sources, planned), linked_fleet(regions, planned)
-    served = serve(fleet, _Sliced(source), regions[0].scenario, told=_told(report, end_s))
+    served = serve(fleet, Sliced(source), regions[0].scenario, told=_told(report, end_s))
     pools = tuple(
         RentedPool(
             region=place,
@@ -254,68 +248,3 @@ def _read_trace(name: str, report: ReportProgress, opened: Callable[[str], IO[by
             return read_trace_stream(stream, told=told)  # type: ignore[arg-type]
         except TraceError as error:
             raise trace_refused(error) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Sliced:
-    """A source in small batches, so that progress is told and a cancellation heard between them."""
-
-    source: TrafficSource
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
-
-    def batches(self) -> Iterator[Traffic]:
-        for each in self.source.batches():
-            yield from in_batches(each, BATCH_REQUESTS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Turns:
-    """The requests that a round-robin gateway sends to the replicas ``first`` to ``stop - 1`` of ``replicas``.
-
-    Their replicas are made for the mean lengths of all requests, as they would be beside the others.
-    """
-
-    source: TrafficSource
-    first: int
-    stop: int
-    replicas: int
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
-
-    def batches(self) -> Iterator[Traffic]:
-        made = 0
-        for each in self.source.batches():
-            turn = (each.first_request + np.arange(len(each.arrival_s))) % self.replicas
-            own = (turn >= self.first) & (turn < self.stop)
-            yield batch(
-                each.arrival_s[own],
-                each.input_tokens[own],
-                each.output_tokens[own],
-                key=each.key[own] if len(each.key) else None,
-                shared_tokens=each.shared_tokens[own] if len(each.shared_tokens) else None,
-                first_request=made,
-            )
-            made += int(own.sum())
-
-
-@dataclass(frozen=True, slots=True)
-class _MadeFor:
-    """Some requests of a trace, for replicas that are made for the mean lengths of all of them."""
-
-    source: Trace
-    lengths: Lengths
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.source, name)
-
-
-def _turns(source: TrafficSource, first: int, stop: int, replicas: int) -> TrafficSource:
-    """The requests whose turn is one of the replicas ``first`` to ``stop - 1``."""
-    if not isinstance(source, Trace):
-        return _Turns(source, first, stop, replicas)
-    turn = np.arange(len(source)) % replicas
-    own = np.flatnonzero((turn >= first) & (turn < stop))
-    return _MadeFor(replace(source, columns=source.columns.take(own)), source.lengths)

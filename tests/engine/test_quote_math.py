@@ -9,11 +9,11 @@ from babel.numbers import get_currency_precision, list_currencies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.engine.money import Currency
 from planner.engine.quote_math import (
     PRICED_CATEGORIES,
     SHARE_CATEGORIES,
     Amounts,
-    Currency,
     Item,
     Priced,
     Share,

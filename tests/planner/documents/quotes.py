@@ -18,7 +18,8 @@ from planner.documents.snapshot import (
     Tax,
     Withholding,
 )
-from planner.engine.quote_math import Amounts, Currency, Item, Share, TaxRate, price_quote, to_amount
+from planner.engine.money import Currency, to_amount
+from planner.engine.quote_math import Amounts, Item, Share, TaxRate, price_quote
 from tests.factories import WORKING
 
 USD = Currency(code="USD", minor_digits=2)

@@ -16,7 +16,8 @@ from frontend.answer_words import GROUPS, TERMS
 from planner.documents import glyphs
 from planner.documents.snapshot import Statement, snapshot_from_json, snapshot_to_json
 from planner.documents.wording import LANGUAGES, WORDS_DIR, wording
-from planner.engine.quote_math import CATEGORIES, Currency
+from planner.engine.money import Currency
+from planner.engine.quote_math import CATEGORIES
 from tests.planner.documents.quotes import quote
 
 ROOT = Path(__file__).resolve().parents[3]
