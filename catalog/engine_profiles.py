@@ -1,4 +1,4 @@
-"""Serving engines as the planner knows them: constants by half-year, and the measurements they were fitted on."""
+"""Serving engines as the planner knows them: constants by quarter, and the measurements they were fitted on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from catalog.profiles import DATA, load_profile_file, serving_engine_of, serving_profiles
+from catalog.profiles import DATA, load_profile_file, serving_engine_of, serving_profiles, serving_release_date
 from planner.engine.serving_calibration import CONSTANTS, SHARES, ServingProfiles
 from planner.engine.serving_candidates import engine_era
 from planner.engine.workload import SERVING_ENGINES
@@ -19,11 +19,11 @@ MEASUREMENTS = ("inference.csv", "inference_sweeps.csv", "inference_h200.csv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
-    """One engine in one half-year: what holds before any factor of chip, format, model and layout."""
+    """One engine in one quarter: what holds before any factor of chip, format, model and layout."""
 
     engine: str
     era: str
-    """e.g. ``2026H1``; empty for cases without a date."""
+    """e.g. ``2026Q1``; empty for cases without a date."""
     taken_from: str
     """The engine whose constants these are; its own name where it has cases."""
     constants: Mapping[str, float]
@@ -39,7 +39,7 @@ class EngineProfile:
 
 @cache
 def engine_profiles() -> tuple[EngineProfile, ...]:
-    """Every engine that can be asked for, by name and half-year, with the measured cases of each."""
+    """Every engine that can be asked for, by name and quarter, with the measured cases of each."""
     profiles, measured = serving_profiles(), _measured()
     found = []
     for engine in SERVING_ENGINES:
@@ -66,15 +66,19 @@ def engine_profiles() -> tuple[EngineProfile, ...]:
 
 
 def _measured() -> dict[tuple[str, str], list[dict[str, str]]]:
-    """Measured cases by engine and half-year."""
+    """Measured cases by engine and quarter."""
     cases: dict[tuple[str, str], list[dict[str, str]]] = {}
     for name in MEASUREMENTS:
         with (DATA / "measurements" / name).open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 engine = serving_engine_of(row["engine"])
                 if engine is not None:
-                    cases.setdefault((engine, engine_era(row["date"])), []).append(row)
+                    cases.setdefault((engine, _era(engine, row)), []).append(row)
     return cases
+
+
+def _era(engine: str, row: Mapping[str, str]) -> str:
+    return engine_era(serving_release_date(engine, row["engine_version"])) or engine_era(row["date"])
 
 
 def _fitted_eras(profiles: ServingProfiles, engine: str) -> set[str]:
@@ -82,7 +86,7 @@ def _fitted_eras(profiles: ServingProfiles, engine: str) -> set[str]:
 
 
 def _constants(profiles: ServingProfiles, engine: str, era: str) -> dict[str, float]:
-    """Base x engine x the latest fitted half-year up to ``era``; shares stay at or below 1."""
+    """Base x engine x the latest fitted quarter up to ``era``; shares stay at or below 1."""
     logs = np.log([profiles.base[name] for name in CONSTANTS])
     own = profiles.factors.get(("engine",), {}).get((engine,))
     if own is not None:

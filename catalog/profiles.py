@@ -224,6 +224,9 @@ def serving_engine_of(label: str) -> str | None:
 
 
 def serving_release_date(engine: str, version: str) -> str:
-    """The month an engine's version came out, as far as known; empty where it isn't."""
+    """The month an engine's version came out, as far as known; empty where it isn't.
+
+    Remarks after the number (build options, a driver) don't count.
+    """
     releases: Mapping[str, str] = load_profile_file("serving_engines.json")["releases"].get(engine, {})
-    return releases.get(version, "")
+    return releases.get(version) or releases.get(version.partition(" ")[0], "")

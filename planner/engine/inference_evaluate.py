@@ -150,7 +150,7 @@ def serving_candidates(
 
 
 def era_of(profiles: ServingProfiles, engine: str, version: str) -> str:
-    """The half-year of the latest release known up to ``version``; the newest fitted where none is stated."""
+    """The quarter of the latest release known up to ``version``; the newest fitted where none is stated."""
     passed = [date for number, date in profiles.releases.get(engine, ()) if number <= version_key(version)]
     return engine_era(max(passed)) if version and passed else profiles.newest_era(engine)
 

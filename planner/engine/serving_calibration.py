@@ -64,7 +64,7 @@ ATTRIBUTES: Final = (
     "mode",
     "experts",
 )
-"""What a candidate is keyed by. ``era`` is the half-year of the engine's release, ``chip`` the accelerator's
+"""What a candidate is keyed by. ``era`` is the quarter of the engine's release, ``chip`` the accelerator's
 generation and compute capability, ``form`` its form factor, ``card`` its catalog key, ``power`` whether its board
 holds the peak, ``tp`` the ranks of its tensor-parallel group, ``link`` what joins them (``none`` for one),
 ``experts`` how experts are laid out: an ``EXPERT_LAYOUTS`` value."""
@@ -111,7 +111,7 @@ class ServingProfiles:
     """Constants by attribute values, kept once they were multiplied out: a plan meets the same few again and again."""
 
     def newest_era(self, engine: str) -> str:
-        """The latest half-year that constants of ``engine`` were fitted for; empty where there is none."""
+        """The latest quarter that constants of ``engine`` were fitted for; empty where there is none."""
         eras = [
             dict(zip(level, key, strict=True))["era"]
             for level, factors in self.factors.items()
@@ -137,17 +137,21 @@ class EngineSettings:
     reserved_output_share: float = 0.5
     """Of an answer's tokens, the share that admission keeps room for: all of them, where an engine never evicts."""
     schedules_ahead_since: str = ""
-    """The half-year since when the next batch is chosen while one runs; empty: never."""
+    """The quarter since when the next batch is chosen while one runs; empty: never."""
     prompt_graph_tokens: float = 0.0
     """Tokens of the largest iteration with prompts that is replayed from a captured graph; 0: none is."""
     prompt_graphs_since: str = ""
-    """The half-year that such graphs came with."""
+    """The quarter that such graphs came with."""
     graph_batches: float = math.inf
     """Captured graphs reach no further than so many times the batch limit."""
     mixed_tile_tokens: float = 0.0
     """Queries of an attention tile that a decoding sequence has to itself in iterations that hold prompts; 0: none."""
     mixed_tile_since: str = ""
-    """The half-year since when prompts and decodes are one call of such a kernel."""
+    """The quarter since when prompts and decodes are one call of such a kernel."""
+    unfused_formats: Sequence[str] = ()
+    """Weight formats without a kernel that multiplies them as they are: each iteration writes them out in 16 bit."""
+    unfused_before: str = ""
+    """The quarter that kernels for ``unfused_formats`` came with."""
     mixed_tile_capabilities: Sequence[str] = ()
     """Compute capabilities whose kernel does so, by their major number."""
     source: str = field(default="")

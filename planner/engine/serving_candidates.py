@@ -38,7 +38,7 @@ class ServingCandidates:
     kv_formats: tuple[str, ...]
     kv_format: IntArray
     engines: tuple[tuple[str, str], ...]
-    """(engine, era): e.g. ``("vllm", "2026H1")``; era from ``engine_era``, empty where unknown."""
+    """(engine, era): e.g. ``("vllm", "2026Q1")``; era from ``engine_era``, empty where unknown."""
     engine: IntArray
     tp: FloatArray
     pp: FloatArray
@@ -63,14 +63,14 @@ class ServingCandidates:
 
 
 def engine_era(date: str) -> str:
-    """The half-year of an ISO date (or year-month); empty where it isn't known.
+    """The quarter of an ISO date (or year-month); empty where it isn't known.
 
     >>> engine_era("2026-04-22"), engine_era("2025")
-    ('2026H1', '')
+    ('2026Q2', '')
     """
     if len(date) < 7:
         return ""
-    return f"{date[:4]}H{1 if int(date[5:7]) <= 6 else 2}"
+    return f"{date[:4]}Q{(int(date[5:7]) + 2) // 3}"
 
 
 def model_kind(arch: ModelArch) -> str:

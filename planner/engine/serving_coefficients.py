@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.engine.collectives import all_reduce, all_to_all, point_to_point
 from planner.engine.model_arch import ModelArch
-from planner.engine.quantization import weight_bytes
+from planner.engine.quantization import resolve_format, weight_bytes
 from planner.engine.roofline import half_precision_flops, peak_flops_table
 from planner.engine.serving_calibration import ServingProfiles, resolve_constants
 from planner.engine.serving_candidates import MODES, ServingCandidates, candidate_keys
@@ -138,7 +138,7 @@ def step_work(arch: ModelArch, candidates: ServingCandidates, profiles: ServingP
     return StepWork(
         pipeline=candidates.pp,
         attention_ranks=candidates.attention_ranks,
-        dense_weights_s=once[candidates.weight_format] / tp / bandwidth,
+        dense_weights_s=(once[candidates.weight_format] + _written_out(arch, candidates, profiles)) / tp / bandwidth,
         dense_token_s=work.dense_flops / tp / peak,
         head_token_s=work.head_flops / tp / peak,
         expert_weights_s=experts_bytes / ranks / bandwidth,
@@ -224,6 +224,20 @@ def _graph_tokens(candidates: ServingCandidates, profiles: ServingProfiles) -> F
     if candidates.mode is not None:
         tokens = np.where(candidates.mode == MODES.index("eager"), NO_GRAPHS, tokens)
     return tokens
+
+
+def _written_out(arch: ModelArch, candidates: ServingCandidates, profiles: ServingProfiles) -> FloatArray:
+    """Bytes more that an iteration moves where quantized weights are first written out in 16 bit, then read again."""
+    found = np.zeros((len(candidates.engines), len(candidates.weight_formats)))
+    half = weight_bytes(arch, "bf16")
+    for row, (engine, era) in enumerate(candidates.engines):
+        settings = profiles.engines.get(engine)
+        if settings is None or not era or era >= settings.unfused_before:
+            continue
+        for column, name in enumerate(candidates.weight_formats):
+            if resolve_format(arch, name).name in settings.unfused_formats:
+                found[row, column] = 2.0 * (half.attention + half.ffn_dense + half.shared_experts)
+    return found[candidates.engine, candidates.weight_format]
 
 
 def _mixed_tile_tokens(candidates: ServingCandidates, profiles: ServingProfiles) -> FloatArray:

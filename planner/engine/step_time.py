@@ -90,7 +90,7 @@ class StepCoefficients(NamedTuple):
     step_s: Any
     """Scheduler, sampling and host work of one iteration."""
     sequence_s: Any
-    """Host and sampling work for one running sequence."""
+    """Host and sampling work for one running sequence of an attention rank: each rank has a scheduler of its own."""
 
 
 def step_terms(
@@ -130,7 +130,7 @@ def step_terms(
     launch = uncaptured * (_longer(busy, c.prefill_launch_s) - busy) * np.maximum(stages, eager)
     gemm, experts = gemm + stages * gemm_more, experts + stages * experts_more
     prefill, collectives = stages * prefill, collectives + stages * collectives_more
-    per_sequence = c.sequence_s * decode_sequences
+    per_sequence = c.sequence_s * decode_sequences / c.attention_ranks
     layers, step = c.layers_s + 0.0 * gemm, c.step_s + 0.0 * gemm
     return (gemm, experts, decode, prefill, collectives, layers, launch, step, per_sequence)
 
@@ -172,7 +172,7 @@ def decode_time(c: StepCoefficients, decode_sequences: FloatArray, decode_contex
     busy = busy + attention * share + sequences * (c.state_s + c.collective_token_s) + c.collective_s
     if np.any(np.asarray(c.graph_tokens) < 0.0):
         busy = np.where(np.asarray(c.graph_tokens) < 0.0, _longer(busy, c.prefill_launch_s), busy)
-    seconds: FloatArray = busy + c.layers_s + c.step_s + c.sequence_s * decode_sequences
+    seconds: FloatArray = busy + c.layers_s + c.step_s + c.sequence_s * decode_sequences / c.attention_ranks
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""Engine profiles: each half-year's constants with the measured cases they come from."""
+"""Engine profiles: each quarter's constants with the measured cases they come from."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def candidates(
         weight_format=np.zeros(n, dtype=np.int64),
         kv_formats=(kv_format,),
         kv_format=np.zeros(n, dtype=np.int64),
-        engines=(("vllm", "2026H1"),),
+        engines=(("vllm", "2026Q1"),),
         engine=np.zeros(n, dtype=np.int64),
         tp=np.asarray(tp, dtype=np.float64),
         pp=np.full(n, float(pp)),

@@ -43,9 +43,9 @@ def test_graphs_are_taken_from_the_budget_since_0_21() -> None:
 def test_constants_are_those_of_the_time() -> None:
     profiles = serving_profiles()
     assert era_of(profiles, "vllm", "") == profiles.newest_era("vllm")
-    assert era_of(profiles, "vllm", "0.8.5") == "2025H1"
-    assert era_of(profiles, "vllm", "0.12.0") == "2025H2"
-    assert era_of(profiles, "vllm", "v0.17.1") == "2026H1"
+    assert era_of(profiles, "vllm", "0.8.5") == "2025Q2"
+    assert era_of(profiles, "vllm", "0.12.0") == "2025Q4"
+    assert era_of(profiles, "vllm", "v0.17.1") == "2026Q1"
 
 
 def test_the_version_counted_with_is_said() -> None:

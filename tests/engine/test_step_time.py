@@ -82,10 +82,10 @@ def test_work_longer_than_the_launches_hides_them():
 @pytest.mark.parametrize(
     ("engine", "era", "mode", "tokens"),
     [
-        ("vllm", "2026H1", "server", 512.0),
-        ("vllm", "2024H1", "server", 0.0),
-        ("vllm", "2026H1", "eager", NO_GRAPHS),
-        ("tensorrt_llm", "2026H1", "server", 0.0),
+        ("vllm", "2026Q1", "server", 512.0),
+        ("vllm", "2024Q1", "server", 0.0),
+        ("vllm", "2026Q1", "eager", NO_GRAPHS),
+        ("tensorrt_llm", "2026Q1", "server", 0.0),
         ("unheard of", "", "server", 0.0),
     ],
 )
@@ -102,11 +102,11 @@ def test_graphs_reach_twice_the_batch_limit_at_most():
 @pytest.mark.parametrize(
     ("engine", "era", "capability", "slower"),
     [
-        ("vllm", "2026H1", "8.9", True),
-        ("vllm", "2026H1", "12.0", True),
-        ("vllm", "2026H1", "9.0", False),
-        ("vllm", "2024H1", "8.9", False),
-        ("sglang", "2026H1", "8.9", False),
+        ("vllm", "2026Q1", "8.9", True),
+        ("vllm", "2026Q1", "12.0", True),
+        ("vllm", "2026Q1", "9.0", False),
+        ("vllm", "2024Q1", "8.9", False),
+        ("sglang", "2026Q1", "8.9", False),
     ],
 )
 def test_which_engines_decode_slower_beside_prompts(engine, era, capability, slower):

@@ -24,8 +24,9 @@ from planner.services.validation.serving_crossval import (
     format_errors,
     like_groups,
 )
-from planner.services.validation.serving_fit import FitProblem, fit
+from planner.services.validation.serving_fit import FitProblem
 from planner.services.validation.serving_profile_file import with_fit, write_profile_file
+from planner.services.validation.serving_solver import fit
 
 MEASUREMENT_FILES = ("inference.csv", "inference_h200.csv", "inference_sweeps.csv", "inference_replays.csv")
 CORE_GRADES = ("A", "B", "own")

@@ -1,4 +1,4 @@
-"""Print the serving engines' constants by half-year, with what each was fitted on."""
+"""Print the serving engines' constants by quarter, with what each was fitted on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.engine_profiles import EngineProfile, engine_profiles
 
 
 class Command(BaseCommand):
-    help = "Print every serving engine's constants by half-year, with the measured cases they were fitted on."
+    help = "Print every serving engine's constants by quarter, with the measured cases they were fitted on."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="As JSON, with every constant.")

@@ -29,6 +29,7 @@ REQUIRED: Final = (
     "concurrency",
     "mode",
 )
+UNKNOWN_QUEUE: Final = "ttft not predicted: the source counts a queue in it and doesn't state how many wait"
 
 
 def predict(cases: Sequence[Case], library: ModelLibrary) -> list[Prediction]:
@@ -63,12 +64,13 @@ def _prediction(
     ttft = "p50" if is_median(case.row.get("ttft_stat", "")) else "mean"
     tpot = "p50" if is_median(case.row.get("tpot_stat", "")) else "mean"
     confidence = confidence_of(profiles.bands["output_tok_s"], attributes)
+    remarks = (*case.assumptions, *((UNKNOWN_QUEUE,) if case.queued else ()))
     return Prediction(
         supported=True,
-        reason="; ".join(case.assumptions),
+        reason="; ".join(remarks),
         values={
             "output_tok_s_per_gpu": float(predicted.output_tok_s_per_gpu[row]),
-            "ttft_ms": float(predicted.ttft_s[ttft][row]) * 1e3,
+            "ttft_ms": None if case.queued else float(predicted.ttft_s[ttft][row]) * 1e3,
             # One token comes with the prefill: there is no time after it.
             "tpot_ms": float(predicted.tpot_s[tpot][row]) * 1e3 if case.output_tokens > 1 else None,
             "limit": LIMITS[int(predicted.limit[row])],

@@ -94,9 +94,8 @@ class CaseBatch:
 
 
 def case_era(case: InferenceCase) -> str:
-    """The half-year of the engine: by the case's date, else by the version's release."""
-    date = case.date or serving_release_date(case.engine, case.version)
-    return engine_era(date) or engine_era(serving_release_date(case.engine, case.version))
+    """The quarter of the engine: of its version's release where known, else of the case's date."""
+    return engine_era(serving_release_date(case.engine, case.version)) or engine_era(case.date)
 
 
 def _candidates(cases: Sequence[InferenceCase]) -> ServingCandidates:

@@ -33,6 +33,7 @@ CONDITION_PATTERNS = {
     "decode_only": r"decode (?:pool|instance)",
     "prefill_workers": r"(\d+) prefill \+ \d+ decode workers",
     "decode_workers": r"\d+ prefill \+ (\d+) decode workers",
+    "queued": r"TTFT includes queueing|QUEUED",
 }
 """Conditions that published notes state in words, and the measurement files as ``name`` or ``name=number``."""
 
@@ -93,6 +94,8 @@ class InferenceCase:
     prefill_workers: float
     """Replicas that only prefill; 0 where each does both."""
     decode_workers: float
+    queued: bool = False
+    """The source says that first tokens waited in a queue whose length it doesn't state: TTFT can't be known."""
     assumptions: tuple[str, ...] = field(default=())
 
     @property
@@ -178,6 +181,7 @@ def _complete(
         max_num_batched_tokens=tokens * ranks,
         prefill_workers=stated.get("prefill_workers", 0.0),
         decode_workers=stated.get("decode_workers", 0.0),
+        queued="queued" in stated,
         assumptions=tuple(assumptions),
     )
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from planner.engine.confidence import ResidualBands, bands_from_residuals, confidence_of
 from planner.engine.serving_candidates import model_kind
 from planner.services.validation.inference_cases import InferenceCase
-from planner.services.validation.serving_fit import QUANTITIES, FitProblem, fit
+from planner.services.validation.serving_fit import QUANTITIES, FitProblem
+from planner.services.validation.serving_solver import fit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -1,14 +1,11 @@
-"""Fitting serving constants: robust hierarchical least squares on the logarithms of what was measured.
+"""What serving constants are fitted to: cases, what was measured of them, and the effects that reach each case.
 
-Each case's prediction depends on a handful of effective constants, each the exponential of a sum of level
-effects. Gauss-Newton steps use the derivative of every prediction by each effective constant (one evaluation
-a constant, whatever the number of effects), Student-t weights against outliers, and Gaussian priors that shrink
-effects no case asks for.
+Each case's prediction depends on a handful of effective constants, each the exponential of a sum of level effects
+(``serving_levels``); ``serving_solver`` finds the effects.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import lsmr
 
 from catalog.profiles import DATA
 from planner.engine.serving_calibration import CONSTANTS, SHARES, Level, ServingProfiles
@@ -29,23 +25,11 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 QUANTITIES: Final = ("tput", "tpot", "ttft")
-SCALE: Final = {"tput": 0.12, "tpot": 0.12, "ttft": 0.25}
-"""Log errors counted as ordinary."""
-DEGREES: Final = {"tput": 4.0, "tpot": 4.0, "ttft": 4.0}
-"""Of the Student-t loss: errors far beyond the scale count ever less. First tokens of published runs are often
-slowed by what no input tells: compilation, warm-up, a queue behind a smaller batch limit."""
-DERIVATIVE_STEP: Final = 0.02
-MOST_SENSITIVE: Final = 3.0
-ROUNDS: Final = 14
-GROUP_CASES: Final = 4.0
-"""Cases of one GPU, model, precision and layout repeat each other: together they count as so many."""
 KERNEL_FILE: Final = "serving_kernels.csv"
 KERNEL_LEVELS: Final[tuple[Level, ...]] = ((), ("chip",), ("format",), ("chip", "format"))
 """Levels that kernel timings speak of."""
-GRADED_WEIGHTS: Final = {"A": 1.3, "B": 1.3, "own": 1.3, "replay": 2.0}
-"""Of rows whose source states everything, and of whole logs, over rows of the sweeps around them."""
 ERA_STEP: Final = 0.7
-"""How far an engine moves from one era to the next, over how far engines differ."""
+"""How far an engine moves from one quarter to the next, over how far engines differ."""
 
 
 def kernel_timings() -> list[Case]:
@@ -179,116 +163,14 @@ class Anchors:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
-    """Fitted effects, and the predictions they give for every case, held out or not."""
-
-    effects: FloatArray
-    logs: FloatArray
-    predicted: dict[str, FloatArray]
-    cost: float
-
-
 def group_of(case: InferenceCase) -> tuple[str, str, str, str]:
     """What is held out together: GPU, model, precision and tensor parallelism."""
     return (case.row["gpu"], case.row["model"], case.row["weight_precision"], case.row["tp"])
 
 
-def fit(problem: FitProblem, train: BoolArray, *, start: FloatArray | None = None, rounds: int = ROUNDS) -> Fit:
-    """Fit the effects to the cases of ``train``; others are predicted, not seen."""
-    effects = problem.effects
-    weights = _case_weights(problem, train)
-    x = np.zeros(len(effects.spread)) if start is None else start.copy()
-    current = _evaluate(problem, x, train, weights)
-    for _ in range(rounds):
-        step = _step(problem, x, current, weights)
-        better = _line_search(problem, x, step, current, train, weights)
-        if better is None:
-            break
-        x, following = better
-        settled = current.cost - following.cost < 1e-3 * current.cost
-        current = following
-        if settled:
-            break
-    return Fit(effects=x, logs=current.logs, predicted=current.predicted, cost=current.cost)
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    logs: FloatArray
-    predicted: dict[str, FloatArray]
-    rows: dict[str, Any]
-    residuals: dict[str, FloatArray]
-    cost: float
-
-
-def _evaluate(problem: FitProblem, x: FloatArray, train: BoolArray, weights: FloatArray) -> _State:
-    logs = problem.effects.logs(x)
-    predicted = problem.predict(logs)
-    rows, residuals = {}, {}
-    cost = float(np.sum((x / problem.effects.spread) ** 2) + np.sum(problem.anchors.residuals(x) ** 2))
-    for name in QUANTITIES:
-        measured = problem.measured[name]
-        rows[name] = np.flatnonzero(train & np.isfinite(measured) & np.isfinite(predicted[name]))
-        residuals[name] = (measured - predicted[name])[rows[name]]
-        scaled = residuals[name] * weights[rows[name]] / SCALE[name]
-        cost += float(np.sum(2 * DEGREES[name] * np.log1p(scaled**2 / (2 * DEGREES[name]))))
-    return _State(logs, predicted, rows, residuals, cost)
-
-
-def _step(problem: FitProblem, x: FloatArray, state: _State, weights: FloatArray) -> FloatArray:
-    """The Gauss-Newton step, in effects."""
-    slopes = {name: np.zeros(state.logs.shape) for name in QUANTITIES}
-    for column in range(len(CONSTANTS)):
-        moved = state.logs.copy()
-        moved[:, column] += DERIVATIVE_STEP
-        shifted = problem.predict(moved)
-        for name in QUANTITIES:
-            slopes[name][:, column] = (shifted[name] - state.predicted[name]) / DERIVATIVE_STEP
-    spread = problem.effects.spread
-    blocks, targets = [], []
-    for name in QUANTITIES:
-        rows, residuals = state.rows[name], state.residuals[name]
-        weight = weights[rows] / SCALE[name]
-        weight = weight / np.sqrt(1 + (residuals * weight) ** 2 / (2 * DEGREES[name]))
-        slope = np.nan_to_num(np.clip(slopes[name][rows], -MOST_SENSITIVE, MOST_SENSITIVE))
-        parts = [
-            sparse.diags(weight * slope[:, column]) @ problem.effects.design[column][rows]
-            for column in range(len(CONSTANTS))
-        ]
-        blocks.append(sum(parts[1:], start=parts[0]) @ sparse.diags(spread))
-        targets.append(weight * residuals)
-    anchors = problem.anchors
-    matrix = sparse.vstack([*blocks, anchors.matrix @ sparse.diags(spread), sparse.identity(len(spread))]).tocsr()
-    target = np.concatenate([*targets, anchors.residuals(x), -x / spread])
-    solved: FloatArray = lsmr(matrix, target, maxiter=200, atol=1e-4, btol=1e-4)[0]
-    return solved * spread
-
-
-def _line_search(
-    problem: FitProblem, x: FloatArray, step: FloatArray, state: _State, train: BoolArray, weights: FloatArray
-) -> tuple[FloatArray, _State] | None:
-    length = 1.0
-    for _ in range(6):
-        tried = _evaluate(problem, x + length * step, train, weights)
-        if tried.cost < state.cost:
-            return x + length * step, tried
-        length /= 2.5
-    return None
-
-
-def _case_weights(problem: FitProblem, train: BoolArray) -> FloatArray:
-    """Weight of each case: those of one group together count as ``GROUP_CASES`` independent ones, graded ones more."""
-    sizes = Counter(group for group, used in zip(problem.groups, train.tolist(), strict=True) if used)
-    shares = [min(1.0, GROUP_CASES / sizes[group]) if group in sizes else 0.0 for group in problem.groups]
-    graded = [GRADED_WEIGHTS.get(case.row.get("grade", ""), 1.0) for case in problem.cases]
-    weights: FloatArray = np.sqrt(np.array(shares)) * np.array(graded)
-    return weights
-
-
 def _measured(cases: Sequence[InferenceCase], quantity: str) -> FloatArray:
     column = {"tput": "output_tok_s_per_gpu", "tpot": "tpot_ms", "ttft": "ttft_ms"}[quantity]
-    values = [number(case.row, column) for case in cases]
+    values = [None if quantity == "ttft" and case.queued else number(case.row, column) for case in cases]
     return np.log(np.array([value if value else np.nan for value in values], dtype=np.float64))
 
 

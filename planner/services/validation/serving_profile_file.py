@@ -11,8 +11,9 @@ import numpy as np
 
 from planner.engine.confidence import ResidualBands
 from planner.engine.serving_calibration import CONSTANTS, Level
-from planner.services.validation.serving_fit import Effects, Fit
+from planner.services.validation.serving_fit import Effects
 from planner.services.validation.serving_levels import LEVELS, START
+from planner.services.validation.serving_solver import Fit
 
 LEAST_EFFECT: Final = 0.002
 """Logarithms of factors nearer to 0 than this are left out."""

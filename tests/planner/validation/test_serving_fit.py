@@ -11,8 +11,9 @@ from planner.services.validation.inference_batch import CaseBatch
 from planner.services.validation.inference_cases import InferenceCase, read_case
 from planner.services.validation.model_library import ModelLibrary
 from planner.services.validation.serving_crossval import band_coverage, cross_validate, error_rows, fold_of_case
-from planner.services.validation.serving_fit import FitProblem, fit
+from planner.services.validation.serving_fit import FitProblem
 from planner.services.validation.serving_profile_file import with_fit
+from planner.services.validation.serving_solver import fit
 
 LIBRARY = ModelLibrary(find_model)
 
