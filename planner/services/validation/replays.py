@@ -79,6 +79,7 @@ def replica_of(replay: Replay) -> ContinuousReplica:
         model=given["model"],
         requests_per_second=1.0,
         engine=given["engine"],
+        engine_version=given["engine_version"],
         max_num_seqs=given["max_num_seqs"],
         max_num_batched_tokens=given["max_num_batched_tokens"],
         memory_utilization=given["memory_utilization"],

@@ -1,8 +1,7 @@
 """The hierarchy that serving constants are fitted in: levels, and how far each may move each constant.
 
 Numbers are a-priori standard deviations of a factor's logarithm. A level moves only constants it can move in
-nature: a weight format changes matrix multiplications and the launches around them (quantizing activations), not the
-scheduler.
+nature: a weight format changes matrix multiplications, not the scheduler.
 """
 
 from __future__ import annotations
@@ -96,9 +95,9 @@ LEVELS: Final = (
     _level("chip form", 0.3, GEMM, ATTENTION, COLLECTIVES, step_s=0.3, layer_s=0.2, expert_bandwidth=0.2),
     _level("power", 0.3, gemm_compute=0.6, attention_compute=0.4, expert_compute=0.2),
     _level("card", 0.25, GEMM, ATTENTION, expert_bandwidth=0.2, expert_compute=0.2),
-    _level("format", 0.4, GEMM, EXPERTS, layer_s=0.3, prefill_launch_s=0.3),
-    _level("chip format", 0.4, GEMM, EXPERTS, prefill_launch_s=0.3),
-    _level("engine format", 0.4, GEMM, EXPERTS, layer_s=0.3, weight_bandwidth=1.0, prefill_launch_s=0.3),
+    _level("format", 0.4, GEMM, EXPERTS, layer_s=0.3),
+    _level("chip format", 0.4, GEMM, EXPERTS),
+    _level("engine format", 0.4, GEMM, EXPERTS, layer_s=0.3, weight_bandwidth=1.0),
     _level(
         "engine chip",
         0.3,
