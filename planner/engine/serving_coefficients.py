@@ -66,9 +66,14 @@ class ServingCoefficients:
         parts = step_terms(self.step, decoding, context_tokens, 0.0, 0.0)
         return dict(zip(TERMS, parts, strict=True))
 
-    def carrying(self, prompts: Any) -> Self:
-        """The coefficients of iterations with so many prompts: each sits on one attention rank, the others wait."""
-        return replace(self, step=self.step._replace(prompt_ranks=np.clip(prompts, 1.0, self.step.attention_ranks)))
+    def carrying(self, prompts: Any, scatter_tokens: Any = 0.0) -> Self:
+        """The coefficients of iterations with so many prompts: each sits on one attention rank, the others wait.
+
+        ``scatter_tokens`` is how far iterations of that mean differ in tokens.
+        """
+        ranks = np.clip(prompts, 1.0, self.step.attention_ranks)
+        scatter = scatter_tokens / ranks + 0.0 * ranks
+        return replace(self, step=self.step._replace(prompt_ranks=ranks, graph_scatter_tokens=scatter))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +203,7 @@ def coefficients_from(work: StepWork, constants: Mapping[str, FloatArray]) -> Se
         layers_s=constants["layer_s"] * work.layers + constants["expert_layer_s"] * work.expert_layers,
         prefill_launch_s=constants["prefill_launch_s"] * work.layers,
         graph_tokens=work.graph_tokens,
+        graph_scatter_tokens=0.0 * work.graph_tokens,
         step_s=constants["step_s"],
         sequence_s=constants["sequence_s"],
     )

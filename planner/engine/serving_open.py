@@ -27,7 +27,9 @@ from planner.engine.serving_spread import FirstTokens
 
 FloatArray = NDArray[np.float64]
 
-ROUNDS: Final = 5
+FARTHEST: Final = (1.0, 3.0, 10.0, 30.0, 100.0, 0.0)
+"""How far each round may extrapolate, in its last steps: where iterations change their kind between few and many
+sequences there are two solutions, and a long first jump would land on the upper one."""
 BURST_ITERATIONS: Final = 2.5
 """Around one's own, in which the others of a burst come: simulations with gaps of CV 0.5 to 3, 2026-11-30."""
 
@@ -160,7 +162,7 @@ def _decoding(
     """Sequences decoding by Little's law, how long each does, and prompts that come during an iteration.
 
     Time grows with N, so plain iteration creeps up to the solution ever slower towards saturation: every second
-    step is extrapolated (Aitken).
+    step is extrapolated (Aitken), at first not far.
     """
     places = limits.sequences + np.zeros_like(rate)
     decodes = load.decode_tokens / c.tokens_per_step
@@ -186,13 +188,14 @@ def _decoding(
         return seconds
 
     sequences = np.zeros_like(rate)
-    for _ in range(ROUNDS):
+    for farthest in FARTHEST:
         first = np.minimum(rate * decode(sequences), places)
         second = np.minimum(rate * decode(first), places)
         bend = second - 2.0 * first + sequences
         with np.errstate(divide="ignore", invalid="ignore"):
             jump = sequences - (first - sequences) ** 2 / bend
-        low, high = np.minimum(first, second), np.where(second >= first, places, np.maximum(first, second))
+        reach = np.minimum(second + farthest * (second - first), places)
+        low, high = np.minimum(first, second), np.where(second >= first, reach, np.maximum(first, second))
         sequences = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
     seconds = decode(sequences)
     return np.minimum(rate * seconds, places), seconds, arriving
@@ -220,7 +223,9 @@ def _held_up(
     alone = np.zeros_like(busy)
     if queue is not None:
         left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
-        left = left + rate * mean * prompts.chunks * (queue.wait_s + queue.service_s / 2.0)
+        # Beyond what the ranks serve no more come in that time: the wait is that of ranks hardly ever idle.
+        coming = np.minimum(rate, MOST_BUSY * prompts.ranks / queue.service_s)
+        left = left + coming * mean * prompts.chunks * (queue.wait_s + queue.service_s / 2.0)
         follow = np.maximum(queue.wait_s + queue.service_s - left, 0.0)
         # Side by side, others are about as far as they came later: one more iteration where the next is fixed ahead.
         longer = np.maximum(queue.own_s - mean, 0.0)

@@ -27,6 +27,8 @@ FloatArray = NDArray[np.float64]
 MOST_BUSY: Final = 0.98
 """Share of time that prompts take where they always wait."""
 SETTLING: Final = 4
+POISSON_WIDTH: Final = 2.0 * 3.0**0.5
+"""Of a uniform spread with the variance of a Poisson count, over the root of its mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,7 @@ def prompts_of(
     prompt, context = load.prompt_tokens, load.mean_context
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
     more = np.maximum((together - single) / np.maximum(1.0 - single, 1e-9), 1.0)
-    several, lone = c.carrying(more), c.carrying(1.0)
+    several, lone = c.carrying(more, POISSON_WIDTH * prompt * np.sqrt(more)), c.carrying(1.0)
     ranks = c.step.attention_ranks
     room = chunk_room(c, limits, decoding)
     # A prompt sits on one attention rank, whose budget is its share of the replica's.

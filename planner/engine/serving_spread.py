@@ -102,7 +102,7 @@ class FirstTokens:
         weight = met[:, None, None] * company[:, :, None] * chance[None, None]
         base = own[:, :, None] + self.lookahead * length[None, None]
         width = np.broadcast_to(length[:, None, None], weight.shape)
-        flat = (-1, len(self.rate))
+        flat = (int(np.prod(weight.shape[:-1])), len(self.rate))
         return weight.reshape(flat), base.reshape(flat), width.reshape(flat)
 
     def _iterations(self) -> tuple[list[Any], list[Any]]:

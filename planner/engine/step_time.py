@@ -87,6 +87,8 @@ class StepCoefficients(NamedTuple):
     graph_tokens: Any
     """Tokens of a rank's largest captured graph that can hold prompt tokens; 0 where prompts always run without one,
     ``NO_GRAPHS`` where decoding does too."""
+    graph_scatter_tokens: Any
+    """Width over which ``graph_tokens`` is passed: 0 for one iteration, else how far iterations of a mean scatter."""
     step_s: Any
     """Scheduler, sampling and host work of one iteration."""
     sequence_s: Any
@@ -126,7 +128,8 @@ def step_terms(
     busy = gemm + gemm_more + experts + experts_more + decode + prefill + collectives + collectives_more
     eager = np.maximum(-c.graph_tokens, 0.0)
     tokens = sequences + prompt
-    uncaptured = np.minimum(np.maximum(tokens - c.graph_tokens, 0.0), 1.0) * np.minimum(prefill_tokens + eager, 1.0)
+    over = (tokens - c.graph_tokens + 0.5 * c.graph_scatter_tokens) / np.maximum(c.graph_scatter_tokens, 1.0)
+    uncaptured = np.minimum(np.maximum(over, 0.0), 1.0) * np.minimum(prefill_tokens + eager, 1.0)
     launch = uncaptured * (_longer(busy, c.prefill_launch_s) - busy) * np.maximum(stages, eager)
     gemm, experts = gemm + stages * gemm_more, experts + stages * experts_more
     prefill, collectives = stages * prefill, collectives + stages * collectives_more

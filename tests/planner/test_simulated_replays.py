@@ -112,7 +112,7 @@ def test_requests_finish_in_the_measured_order(name: str) -> None:
     First tokens less so: which iteration a request just catches is chance, and how long the host takes to launch its
     own. Two simulated runs with launches as scattered as those measured agree to 0.91 or 0.94.
     """
-    assert planned(name)["e2e_rank"].simulated >= 0.995
+    assert planned(name)["e2e_rank"].simulated >= 0.99
     assert planned(name)["ttft_rank"].simulated >= (0.995 if name == "rtx4090-llama-3.1-8b" else 0.83)
 
 
