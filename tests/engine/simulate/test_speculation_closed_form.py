@@ -17,7 +17,15 @@ from tests.engine.simulate.fleets import one_pool
 from tests.engine.simulate.test_closed_form import DENSE, KV_BLOCKS, REQUEST_S
 
 PROMPT, ANSWER, BUDGET, REQUESTS = 600, 300, 8192, 10_000
-NOT_SECONDS = ("pipeline", "attention_ranks", "prompt_ranks", "graph_tokens", "graph_scatter_tokens", "window_tokens", "expert_miss_log")
+NOT_SECONDS = (
+    "pipeline",
+    "attention_ranks",
+    "prompt_ranks",
+    "graph_tokens",
+    "graph_scatter_tokens",
+    "window_tokens",
+    "expert_miss_log",
+)
 
 
 def draft_step(share: float) -> StepCoefficients:
