@@ -16,7 +16,6 @@ from django.utils import timezone
 from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import CatalogNotLoaded, catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
-from planner.engine.sentences import say
 from planner.engine.answers import InferencePlan, TrainingOption, TrainingPlan
 from planner.engine.errors import Faults, FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot
@@ -24,12 +23,13 @@ from planner.engine.hf_config import parse_hf_config
 from planner.engine.inference_plan import plan_inference as size_inference
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
-from planner.engine.training_plan import plan_training as time_training
-from planner.engine.training_series import TrainingSeries
-from planner.engine.training_series import training_series as series_of
 from planner.engine.offers import offer_table, unknown_names
 from planner.engine.question_reading import read_with_faults
+from planner.engine.sentences import say
+from planner.engine.training_plan import plan_training as time_training
 from planner.engine.training_question import TrainingQuestion
+from planner.engine.training_series import TrainingSeries
+from planner.engine.training_series import training_series as series_of
 from planner.engine.workload import InferenceQuestion, PlaceAndPurchase
 from planner.selectors.price_books import snapshot_for
 from planner.selectors.scope import Scope
