@@ -45,7 +45,7 @@ def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today:
     Raises ``InvalidQuestion`` naming every field at fault.
     """
     today = today or timezone.localdate()
-    snapshot = _snapshot(scope, today)
+    snapshot = _snapshot_or_faults(InferenceQuestion, raw, scope, today)
     question = _checked(InferenceQuestion, raw, snapshot)
     return size_inference(
         question,
@@ -64,7 +64,7 @@ def plan_training(raw: Mapping[str, Any], *, scope: Scope | None = None, today: 
     Raises ``InvalidQuestion`` naming every field at fault.
     """
     today = today or timezone.localdate()
-    snapshot = _snapshot(scope, today)
+    snapshot = _snapshot_or_faults(TrainingQuestion, raw, scope, today)
     question = _checked(TrainingQuestion, raw, snapshot)
     return time_training(
         question,
@@ -81,7 +81,7 @@ def training_series(
 ) -> TrainingSeries:
     """What is drawn of one option of the plan that the same question has."""
     today = today or timezone.localdate()
-    snapshot = _snapshot(scope, today)
+    snapshot = _snapshot_or_faults(TrainingQuestion, raw, scope, today)
     question = _checked(TrainingQuestion, raw, snapshot)
     return series_of(
         question,
@@ -124,6 +124,19 @@ def faults_in(question_type: type[PlaceAndPurchase], raw: Mapping[str, Any], sco
     except (CatalogNotLoaded, DatabaseError):
         return read_with_faults(question_type, raw)[1]
     return _read(question_type, raw, snapshot)[1]
+
+
+def _snapshot_or_faults(
+    question_type: type[PlaceAndPurchase], raw: Mapping[str, Any], scope: Scope | None, today: date
+) -> CatalogSnapshot:
+    """What plans are made from; where no catalog can be read, the question's own faults come first."""
+    try:
+        return _snapshot(scope, today)
+    except (CatalogNotLoaded, DatabaseError):
+        faults = read_with_faults(question_type, raw)[1]
+        if faults:
+            raise InvalidQuestion(faults) from None
+        raise
 
 
 def _checked(question_type: type[Asked], raw: Mapping[str, Any], snapshot: CatalogSnapshot) -> Asked:

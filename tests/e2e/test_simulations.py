@@ -18,7 +18,7 @@ from catalog.services import load_catalog
 from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.traffic import in_batches
 from planner.models import Run
-from planner.services import simulation_parts
+from planner.services import traffic_slices
 from planner.services.run_execution import execute_run
 from tests.e2e.conftest import OpenPage
 
@@ -79,7 +79,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.15)
             yield each
 
-    monkeypatch.setattr(simulation_parts, "in_batches", held_back)
+    monkeypatch.setattr(traffic_slices, "in_batches", held_back)
 
 
 def is_done(page: Page, share: float) -> None:
