@@ -13,7 +13,7 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run
 from planner.selectors.runs import find_run
 from planner.services.json_input import read_object
-from planner.services.stored_traces import MAX_TRACE_BYTES, has_trace, store_trace
+from planner.services.stored_traces import MAX_TRACE_BYTES, may_use_trace, store_trace
 
 SCENARIO_BYTES = 256 * 2**10
 
@@ -26,10 +26,10 @@ def run_before(request: HttpRequest, name: str) -> Run | None:
         return None
 
 
-def trace_of(run: Run | None) -> str:
-    """The trace that a run serves, while it is kept."""
+def trace_of(request: HttpRequest, run: Run | None) -> str:
+    """The trace that a run serves, while it is kept and the visitor may simulate it."""
     trace = run.params.get("trace") if run is not None else None
-    return trace if isinstance(trace, str) and has_trace(trace) else ""
+    return trace if isinstance(trace, str) and may_use_trace(trace, user=request.user) else ""
 
 
 def regions_of(run: Run | None) -> list[Any]:
@@ -54,9 +54,9 @@ def sources(request: HttpRequest, traffic: Mapping[str, Any], scenario: Mapping[
     if regions:
         found["regions"] = regions
     trace = request.FILES.get("trace")
-    again = trace_of(before) if request.POST.get("again-trace") else ""
+    again = trace_of(request, before) if request.POST.get("again-trace") else ""
     if trace is not None:
-        found["trace"] = _keep(trace)
+        found["trace"] = _keep(trace, request)
     elif again:
         found["trace"] = again
     else:
@@ -74,8 +74,8 @@ def _read_scenario(upload: Any) -> dict[str, Any]:
         raise InvalidQuestion([replace(fault, field="scenario") for fault in invalid.errors]) from invalid
 
 
-def _keep(upload: Any) -> str:
+def _keep(upload: Any, request: HttpRequest) -> str:
     if (upload.size or 0) > MAX_TRACE_BYTES:
         allowed = f"up to {MAX_TRACE_BYTES // 2**20} MiB"
         raise InvalidQuestion([FieldError(field="trace", value=None, message="Too large.", allowed=allowed)])
-    return store_trace(upload.chunks())
+    return store_trace(upload.chunks(), owner=request.user if request.user.is_authenticated else None)

@@ -162,7 +162,7 @@ def _form(
         "query": query,
         "option": typed.get("fleet-option", ""),
         "before": before,
-        "has_trace": bool(trace_of(before_run)),
+        "has_trace": bool(trace_of(request, before_run)),
         "regions_before": ", ".join(str(region.get("name", "")) for region in regions_of(before_run)),
         "scenario_error": _line(faults["scenario"]) if "scenario" in faults else "",
         "has_limits": bool(asked.given.get("ttft_ms") or asked.given.get("tpot_ms")),

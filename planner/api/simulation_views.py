@@ -21,6 +21,7 @@ from planner.api.openapi import RATE_HEADERS, answer, error_responses
 from planner.api.run_views import start_once, starts_job
 from planner.api.tenant import IDEMPOTENCY
 from planner.api.throttles import RunThrottle
+from planner.models import User
 from planner.services.json_input import read_object
 from planner.services.runs import create_run
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, store_trace
@@ -93,10 +94,13 @@ def _start(request: Request, kind: str) -> Response:
     params = read_object(request.data if isinstance(request.data, bytes) else b"")
 
     def start() -> UUID:
-        owner = request.user if request.user.is_authenticated else None
-        return create_run(kind=kind, params=params, owner=owner, scope=prices_scope(request)).uuid
+        return create_run(kind=kind, params=params, owner=_owner(request), scope=prices_scope(request)).uuid
 
     return start_once(request, kind, params, start)
+
+
+def _owner(request: Request) -> User | None:
+    return request.user if request.user.is_authenticated else None
 
 
 class TraceParser(BaseParser):
@@ -141,12 +145,12 @@ class TracesView(ApiView):
         """Send a trace of requests as the body: own, Azure or BurstGPT CSV, or Mooncake JSON lines; gzip too.
 
         Small plain files are checked here, to the row and column; a fault in another one ends its simulation with the
-        same message.
+        same message. Who sends it with an account or a key alone can simulate it; else whoever knows its id can.
         """
         if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_TRACE_BYTES:
             raise TooLarge(int(request.META["CONTENT_LENGTH"]), MAX_TRACE_BYTES)
         digest = hashlib.sha256()
-        trace = store_trace(_hashed(_chunks(request.data), digest))
+        trace = store_trace(_hashed(_chunks(request.data), digest), owner=_owner(request))
         kept = self._once(request, trace, digest.hexdigest())
         return Response({"id": kept}, status=status.HTTP_201_CREATED)
 

@@ -18,6 +18,7 @@ from planner.models.quote import EXPIRED, SHOWN_STATUSES, Quote, QuoteCounter, Q
 from planner.models.run import Run, RunStatus
 from planner.models.run_part import RunPart
 from planner.models.scenario import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
+from planner.models.stored_trace import StoredTrace
 from planner.models.user import User
 from planner.models.webhook import EVENTS, PING, DeliveryStatus, Webhook, WebhookDelivery
 
@@ -54,6 +55,7 @@ __all__ = [
     "ScenarioVersion",
     "ServiceAccount",
     "ShareLink",
+    "StoredTrace",
     "TenantRow",
     "Tier",
     "User",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.workload import InferenceQuestion
+from planner.models import User
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
 from planner.services.simulation_job import SimulationJob, read_part, read_simulation, too_many_requests
+from planner.services.stored_traces import has_trace, may_use_trace
 
 MOST_REQUESTS: Final = 5_000_000
 """Generated in each of its runs, of which there are some ten to thirty."""
@@ -27,21 +30,21 @@ class CapacityJob:
     search: CapacityQuestion
 
 
-def check_capacity(params: Mapping[str, Any]) -> None:
-    """Raise ``InvalidQuestion`` for parameters that a worker would refuse before simulating."""
-    read_capacity(params)
+def check_capacity(params: Mapping[str, Any], owner: User | None) -> None:
+    """Raise ``InvalidQuestion`` for parameters that a worker would refuse, and for a trace that isn't ``owner``'s."""
+    read_capacity(params, has=partial(may_use_trace, user=owner))
 
 
-def read_capacity(params: Mapping[str, Any]) -> CapacityJob:
+def read_capacity(params: Mapping[str, Any], *, has: Callable[[str], bool] = has_trace) -> CapacityJob:
     """Parameters of a simulation, and ``search``; the question must have a limit.
 
-    Raises ``InvalidQuestion`` with every fault.
+    Raises ``InvalidQuestion`` with every fault. ``has`` says which traces there are.
     """
     faults: list[FieldError] = []
     search = read_part("search", CapacityQuestion, params.get("search", {}), faults)
     simulation = None
     try:
-        simulation = read_simulation(params, MEMBERS)
+        simulation = read_simulation(params, MEMBERS, has=has)
     except InvalidQuestion as invalid:
         faults += invalid.errors
     if simulation is not None:

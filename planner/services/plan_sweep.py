@@ -18,6 +18,7 @@ from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import say
 from planner.engine.workload import InferenceQuestion
+from planner.models import User
 from planner.services.json_input import check_json_types
 from planner.services.plan_json import plain
 from planner.services.planning import plan_inference, resolve_draft, resolve_model
@@ -55,7 +56,7 @@ class Sweep:
         return [float(f"{factor:.6g}") for factor in np.geomspace(self.lowest, self.highest, self.points)]
 
 
-def check_sweep(params: Mapping[str, Any]) -> None:
+def check_sweep(params: Mapping[str, Any], owner: User | None) -> None:
     """Raise ``InvalidQuestion`` for parameters that ``run_sweep`` would refuse."""
     read_sweep(params)
 

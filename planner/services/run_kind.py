@@ -11,6 +11,11 @@ from typing import Any
 
 from django.utils.module_loading import import_string
 
+from planner.models import User
+
+Check = Callable[[Mapping[str, Any], User | None], None]
+"""Raises ``InvalidQuestion`` for parameters that can't be run, or not by this owner (None: somebody without an
+account), before anything is stored."""
 ReportProgress = Callable[[float, str], None]
 """``report(share_done, message)``: stores the progress, keeps the job's lease alive, and raises
 ``RunCancelled`` or ``LeaseLost`` when the work should stop. To be called every few seconds at least."""
@@ -27,8 +32,7 @@ ExecutePart = Callable[[Mapping[str, Any], Task, ReportProgress], bytes]
 class RunKind:
     """One kind of job."""
 
-    check: Callable[[Mapping[str, Any]], None]
-    """Raises ``InvalidQuestion`` for parameters that can't be run, before anything is stored."""
+    check: Check
     execute: Callable[[Mapping[str, Any], ReportProgress], dict[str, Any]]
     """Does the work and returns the result as plain JSON values. It may be run again from the start after
     a worker was lost, so it must have no effect but its result."""
@@ -38,7 +42,7 @@ class RunKind:
 class SpreadKind:
     """One kind of job that falls into parts."""
 
-    check: Callable[[Mapping[str, Any]], None]
+    check: Check
     execute: Callable[[Mapping[str, Any], ReportProgress, Spread], dict[str, Any]]
     """The same, with what has parts done. Must ask for the same parts whenever it is run; those done before its
     worker was lost are kept."""

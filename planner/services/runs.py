@@ -43,7 +43,7 @@ def create_run(*, kind: str, params: Mapping[str, Any], owner: User | None = Non
         raise InvalidQuestion(
             [FieldError(field="kind", value=kind, message="Unknown kind.", allowed=known, code="unknown_kind")]
         )
-    run_kind.check(params)
+    run_kind.check(params, owner)
     if scope is not None:
         scope.require("planner.use_prices")
     organization = scope.organization if scope is not None else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -16,10 +17,11 @@ from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
+from planner.models import User
 from planner.services.json_input import check_json_types
 from planner.services.planning import resolve_model
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
-from planner.services.stored_traces import has_trace
+from planner.services.stored_traces import has_trace, may_use_trace
 
 MEMBERS: Final = ("question", "scenario", "traffic", "trace", "regions")
 REGION_MEMBERS: Final = ("name", "scenario", "traffic", "trace", "fallback", "round_trip_ms", "spill_outstanding")
@@ -67,9 +69,9 @@ class SimulationJob:
         return any(region.fallback for region in self.regions)
 
 
-def check_simulation(params: Mapping[str, Any]) -> None:
-    """Raise ``InvalidQuestion`` for parameters that a worker would refuse before simulating."""
-    read_simulation(params)
+def check_simulation(params: Mapping[str, Any], owner: User | None) -> None:
+    """Raise ``InvalidQuestion`` for parameters that a worker would refuse, and for a trace that isn't ``owner``'s."""
+    read_simulation(params, has=partial(may_use_trace, user=owner))
 
 
 def read_simulation(

@@ -8,11 +8,14 @@ from datetime import timedelta
 from tempfile import SpooledTemporaryFile
 from uuid import uuid4
 
+from django.contrib.auth.models import AnonymousUser
 from django.core.files.base import File
 from django.core.files.storage import default_storage
+from django.db.models import Q
 from django.utils import timezone
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.models import StoredTrace, User
 from planner.services.trace_columns import TraceError
 from planner.services.trace_files import GZIP_MAGIC, read_trace_stream
 
@@ -24,8 +27,8 @@ FOLDER = "traces"
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-def store_trace(chunks: Iterable[bytes]) -> str:
-    """Keep a trace as it comes in, never whole in memory; returns its id.
+def store_trace(chunks: Iterable[bytes], *, owner: User | None = None) -> str:
+    """Keep a trace as it comes in, never whole in memory; returns its id. Only ``owner`` may simulate it.
 
     Raises ``InvalidQuestion`` for an empty file, one that is too large, or, where it is small, a row that is wrong.
     """
@@ -45,6 +48,7 @@ def store_trace(chunks: Iterable[bytes]) -> str:
         kept.seek(0)
         trace = uuid4().hex
         default_storage.save(_path(trace), File(kept))
+    StoredTrace.objects.create(name=trace, owner=owner)
     return trace
 
 
@@ -71,6 +75,16 @@ def has_trace(trace: str) -> bool:
     return bool(_ID.fullmatch(trace)) and default_storage.exists(_path(trace))
 
 
+def may_use_trace(trace: str, *, user: User | AnonymousUser | None) -> bool:
+    """Whether a trace of this id is kept that ``user`` may simulate: their own, or one sent without an account."""
+    if not has_trace(trace):
+        return False
+    owner = Q(owner__isnull=True)
+    if user is not None and user.is_authenticated:
+        owner |= Q(owner=user)
+    return StoredTrace.objects.filter(owner, name=trace).exists()
+
+
 def open_trace(trace: str) -> File[bytes]:
     """The trace's bytes, to be closed; raises ``InvalidQuestion`` where it is gone."""
     if not has_trace(trace):
@@ -87,6 +101,7 @@ def delete_trace(trace: str) -> None:
     """Forget a trace; one that is gone already is no fault."""
     if _ID.fullmatch(trace):
         default_storage.delete(_path(trace))
+        StoredTrace.objects.filter(name=trace).delete()
 
 
 def traces_older_than(age: timedelta) -> Iterator[str]:

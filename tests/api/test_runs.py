@@ -26,7 +26,7 @@ Start = Callable[..., Any]
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The runs that workers were told of; one kind, ``double``, is known."""
 
-    def check(params: Mapping[str, Any]) -> None:
+    def check(params: Mapping[str, Any], owner: User | None) -> None:
         if not isinstance(params.get("number"), int):
             fault = FieldError(field="number", value=params.get("number"), message="Not a number.", allowed="a number")
             raise InvalidQuestion([fault])

@@ -12,9 +12,12 @@ from celery import current_app
 from django.test import Client
 
 from planner.api.simulation_views import CAPACITY_EXAMPLE, SIMULATION_EXAMPLE
-from planner.models import Run
-from planner.services.stored_traces import MAX_TRACE_BYTES
+from planner.models import Role, Run, StoredTrace, User
+from planner.services.api_keys import create_key
+from planner.services.organization_inputs import KeyInput
+from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 from tests.api.documented import faults
+from tests.planner.organizations import Tenant, tenant_factory
 
 pytestmark = pytest.mark.django_db
 TRACE = b"arrival_s,input_tokens,output_tokens\n0,10,5\n1,20,5\n"
@@ -118,3 +121,48 @@ def test_an_empty_body_and_another_type_are_refused(client: Client) -> None:
 
 def test_a_trace_that_says_it_is_too_long_is_not_read(client: Client) -> None:
     assert upload(client, TRACE, CONTENT_LENGTH=str(MAX_TRACE_BYTES + 1)).status_code == 413
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def with_key(tenant: Tenant) -> Client:
+    """A program's client, with a key of the organization."""
+    values = KeyInput(name="ci", service_account="ci", scopes=("plans",))
+    key = create_key(scope=tenant.scope(), values=values).key
+    return Client(headers={"Authorization": f"Bearer {key}"})
+
+
+@pytest.mark.parametrize("by_key", [False, True])
+def test_a_trace_is_for_who_sent_it_alone(catalog: object, by_key: bool) -> None:
+    ours, theirs = tenant_factory("Ours"), tenant_factory("Theirs")
+    own = with_key(ours) if by_key else signed_in(ours.people[Role.PLANNER])
+    trace = upload(own, TRACE).json()["id"]
+    unknown = "0" * 32
+    for stranger in (Client(), signed_in(theirs.people[Role.OWNER]), with_key(theirs)):
+        for body in ({"trace": trace}, {"regions": [{"name": "a", "trace": trace}]}):
+            refused = start(stranger, {"question": QUESTION} | body)
+            same = start(stranger, json.loads(json.dumps({"question": QUESTION} | body).replace(trace, unknown)))
+            assert (refused.status_code, same.status_code) == (400, 400)
+            assert refused.content.replace(trace.encode(), unknown.encode()) == same.content
+            (fault,) = refused.json()["errors"]
+            assert fault["attr"] in ("trace", "regions.0.trace")
+        params = {"question": QUESTION | {"ttft_ms": 900}, "trace": trace}
+        for kind in ("simulation", "capacity_search"):
+            run = json.dumps({"kind": kind, "params": params})
+            refused = stranger.post("/api/v1/runs/", run, content_type="application/json")
+            assert [error["attr"] for error in refused.json()["errors"]] == ["params.trace"]
+    assert not Run.objects.exists()
+    assert start(own, {"question": QUESTION, "trace": trace}).status_code == 202
+
+
+def test_a_trace_sent_without_an_account_is_for_whoever_knows_its_id(client: Client, catalog: object) -> None:
+    trace = upload(client, TRACE).json()["id"]
+    for anyone in (client, signed_in(tenant_factory().people[Role.PLANNER])):
+        assert start(anyone, {"question": QUESTION, "trace": trace}).status_code == 202
+    delete_trace(trace)
+    assert start(client, {"question": QUESTION, "trace": trace}).status_code == 400
+    assert not StoredTrace.objects.exists()

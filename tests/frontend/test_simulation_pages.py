@@ -15,8 +15,9 @@ from django.utils import timezone
 
 from frontend.figures.canvas import Axis
 from frontend.figures.curves import over_time
-from planner.models import Run, RunStatus
+from planner.models import Role, Run, RunStatus
 from planner.services.stored_traces import has_trace
+from tests.planner.organizations import tenant_factory
 
 pytestmark = pytest.mark.django_db
 FORM = "/simulations/new/"
@@ -79,6 +80,32 @@ def test_an_upload_that_says_it_is_too_long_is_not_read(client: Client, catalog:
     response = client.post(FORM, {"trace": SimpleUploadedFile("day.csv", TRACE)}, CONTENT_LENGTH=str(2**30))
     assert response.status_code == 400
     assert not Run.objects.exists()
+
+
+def test_a_form_serves_nobody_elses_trace(client: Client, catalog: object) -> None:
+    ours, theirs = tenant_factory("Ours"), tenant_factory("Theirs")
+    own, stranger = Client(), Client()
+    own.force_login(ours.people[Role.PLANNER])
+    stranger.force_login(theirs.people[Role.PLANNER])
+    post(own, trace=SimpleUploadedFile("day.csv", TRACE))
+    run = Run.objects.get()
+    trace = run.params["trace"]
+    for visitor in (client, stranger):
+        scenario = SimpleUploadedFile("s.json", json.dumps({"regions": [{"name": "a", "trace": trace}]}).encode())
+        response = post(visitor, scenario=scenario)
+        assert response.status_code == 400
+        assert f"No such trace: {trace}." in response.content.decode()
+        post(visitor, **{"from": str(run.uuid), "again-trace": "on"})
+    assert [each.uuid for each in Run.objects.filter(params__trace=trace)] == [run.uuid]
+    assert post(own, **{"from": str(run.uuid), "again-trace": "on"}).status_code == 302
+    assert Run.objects.filter(params__trace=trace, owner=ours.people[Role.PLANNER]).count() == 2
+
+
+def test_an_anonymous_upload_may_be_served_again(client: Client, catalog: object) -> None:
+    post(client, trace=SimpleUploadedFile("day.csv", TRACE))
+    post(client, **{"from": str(Run.objects.get().uuid), "again-trace": "on"})
+    assert len({run.params["trace"] for run in Run.objects.all()}) == 1
+    assert Run.objects.count() == 2
 
 
 def result() -> dict[str, Any]:

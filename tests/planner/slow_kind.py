@@ -30,5 +30,5 @@ def _count_in_parts(params: Mapping[str, Any], report: ReportProgress, spread: S
     return {"parts": [part["part"] for part in parts], "pids": sorted({part["pid"] for part in parts})}
 
 
-SLOW_KIND = RunKind(check=lambda params: None, execute=_count)
-SLOW_PARTS = SpreadKind(check=lambda params: None, execute=_count_in_parts, execute_part=_count_part)
+SLOW_KIND = RunKind(check=lambda params, owner: None, execute=_count)
+SLOW_PARTS = SpreadKind(check=lambda params, owner: None, execute=_count_in_parts, execute_part=_count_part)

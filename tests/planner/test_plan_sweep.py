@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("catalog")
 
 def _faults(params: dict[str, Any]) -> dict[str, str]:
     with pytest.raises(InvalidQuestion) as caught:
-        check_sweep(params)
+        check_sweep(params, None)
     return {fault.field: fault.message for fault in caught.value.errors}
 
 

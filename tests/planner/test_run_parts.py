@@ -44,7 +44,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> AddKind:
 
     def add(execute_part: ExecutePart) -> None:
         monkeypatch.setitem(
-            RUN_KINDS, "test", SpreadKind(check=lambda params: None, execute=work, execute_part=execute_part)
+            RUN_KINDS, "test", SpreadKind(check=lambda params, owner: None, execute=work, execute_part=execute_part)
         )
 
     add(_named)

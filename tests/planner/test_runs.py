@@ -30,7 +30,7 @@ Work = Callable[[Mapping[str, Any], ReportProgress], dict[str, Any]]
 AddKind = Callable[[Work], None]
 
 
-def _accept(params: Mapping[str, Any]) -> None:
+def _accept(params: Mapping[str, Any], owner: User | None = None) -> None:
     if "bad" in params:
         raise InvalidQuestion([FieldError(field="bad", value=params["bad"], message="Not allowed.")])
 

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.files.storage import default_storage
 
 from planner.engine.errors import InvalidQuestion
-from planner.models import Run, RunStatus
+from planner.models import Run, RunStatus, StoredTrace
 from planner.services import runs
 from planner.services.run_execution import execute_run
 from planner.services.run_kind import Spread, in_turn
@@ -22,7 +24,8 @@ from planner.services.runs import create_run, delete_old_runs
 from planner.services.simulation_job import MOST_REQUESTS, read_simulation
 from planner.services.simulation_parts import serve_part
 from planner.services.simulation_run import run_simulation
-from planner.services.stored_traces import has_trace, store_trace
+from planner.services.stored_traces import has_trace, may_use_trace, store_trace
+from tests.planner.organizations import user_factory
 
 QUESTION = {"model": "Llama 3.1 8B", "requests_per_second": 5, "accelerators": ["h100-sxm"], "ttft_ms": 2000}
 TRAFFIC = {"requests_per_second": 4, "hours": 0.02, "input_median": 500, "output_median": 50}
@@ -181,3 +184,22 @@ def test_a_cancellation_stops_it_between_batches(catalog: object) -> None:
 
     with pytest.raises(RunCancelled):
         run_simulation({"question": QUESTION, "traffic": TRAFFIC}, report, alone({}))
+
+
+@pytest.mark.django_db
+def test_traces_kept_before_they_had_owners_are_those_of_their_first_run() -> None:
+    one, other = (user_factory(name) for name in ("one", "other"))
+    mine, anyones, unused = (store_trace([TRACE]) for _ in range(3))
+    StoredTrace.objects.all().delete()
+    for owner, params in (
+        (one, {"trace": mine}),
+        (None, {"regions": [{"name": "a", "trace": anyones}, {}]}),
+        (other, {}),
+    ):
+        Run.objects.create(kind="simulation", params=params, owner=owner)
+    Run.objects.create(kind="simulation", params={"trace": mine}, owner=other)
+    import_module("planner.migrations.0011_stored_trace").own_the_traces_of_runs(apps, None)
+    assert dict(StoredTrace.objects.values_list("name", "owner")) == {mine: one.pk, anyones: None}
+    assert [may_use_trace(mine, user=user) for user in (one, other, None)] == [True, False, False]
+    assert [may_use_trace(anyones, user=user) for user in (one, None)] == [True, True]
+    assert not may_use_trace(unused, user=None)
