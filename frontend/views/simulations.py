@@ -25,12 +25,11 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_like
 from planner.engine.workload import InferenceQuestion
 from planner.services.runs import create_run
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 
-SECONDS_PER_DAY = 86_400
 TRAFFIC = (
     *("requests_per_second", "hours", "gap_cv", "daily_peak", "peak_hour", "weekend", "burst_factor"),
     *("input_median", "input_sigma", "output_median", "output_sigma", "seed"),
@@ -92,19 +91,8 @@ def _from_plan(asked: Asked) -> dict[str, str]:
         question = parse_question(InferenceQuestion, asked.raw)
     except InvalidQuestion:
         return {}
-    rate = question.requests_per_second
-    if rate is None and question.users is not None and question.requests_per_user_per_day is not None:
-        rate = question.users * question.requests_per_user_per_day / SECONDS_PER_DAY
-    # The mean of a lognormal length is its median x exp(sigma^2 / 2); sigma 0 keeps the asked length itself.
-    given = {
-        "traffic-input_median": default_text(float(question.input_tokens)),
-        "traffic-output_median": default_text(float(question.output_tokens)),
-        "traffic-input_sigma": "0",
-        "traffic-output_sigma": "0",
-    }
-    if rate is not None:
-        given["traffic-requests_per_second"] = f"{rate:.6g}"
-    return given
+    like = traffic_like(question, {})
+    return {f"traffic-{name}": default_text(value) for name, value in like.items() if name in TRAFFIC}
 
 
 def _start(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> Any:

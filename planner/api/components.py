@@ -112,7 +112,8 @@ RUN_REQUEST_COMPONENTS: dict[str, Schema] = {
     },
     "SimulationRequest": {
         "type": "object",
-        "description": "Which cluster serves which traffic; `traffic` and `trace` exclude each other.",
+        "description": "Which cluster serves which traffic; `traffic` and `trace` exclude each other. Mean load and "
+        "lengths that `traffic` leaves out are the question's.",
         "required": ["question"],
         "additionalProperties": False,
         "properties": {

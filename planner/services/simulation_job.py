@@ -15,7 +15,7 @@ from planner.engine.question_reading import parse_question
 from planner.engine.sentences import say
 from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_like
 from planner.engine.workload import InferenceQuestion
 from planner.models import User
 from planner.services.json_input import check_json_types
@@ -80,15 +80,16 @@ def read_simulation(
     """Parameters: ``question`` (as for a plan), ``scenario``, and either ``traffic``, ``trace``, or ``regions``.
 
     Each of the regions has a name, and may have a scenario and traffic that add to the common ones, or a trace.
+    Load and lengths that traffic leaves out are the question's.
     Raises ``InvalidQuestion`` with every fault, named ``question.FIELD``, ``scenario.FIELD``, ``traffic.FIELD``,
     ``regions.PLACE.FIELD``. ``has`` says which traces there are.
     """
     faults = _unknown(params, members)
-    faults += _question_faults(params.get("question"))
+    question = _read_question(params.get("question"), faults)
     if "regions" in params:
-        regions = _read_regions(params, faults, has)
+        regions = _read_regions(params, question, faults, has)
     else:
-        only = _read_region(params, faults, has, name="")
+        only = _read_region(params, question, faults, has, name="")
         regions = () if only is None else (only,)
     if faults or not regions:
         raise InvalidQuestion(faults)
@@ -110,7 +111,10 @@ def _unknown(raw: Mapping[str, Any], known: Sequence[str]) -> list[FieldError]:
 
 
 def _read_regions(
-    params: Mapping[str, Any], faults: list[FieldError], has: Callable[[str], bool]
+    params: Mapping[str, Any],
+    question: InferenceQuestion | None,
+    faults: list[FieldError],
+    has: Callable[[str], bool],
 ) -> tuple[Region, ...]:
     raw = params["regions"]
     if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_REGIONS or not all(isinstance(r, Mapping) for r in raw):
@@ -126,7 +130,8 @@ def _read_regions(
         own: list[FieldError] = _unknown(region, REGION_MEMBERS)
         own += _name_faults(region.get("name"), names[:place])
         joined = _with_common(region, params, place)
-        read = _read_region(joined, own, has, name=names[place], fallback=_fallback(region, names, own), raw=region)
+        fallback = _fallback(region, names, own)
+        read = _read_region(joined, question, own, has, name=names[place], fallback=fallback, raw=region)
         faults += [_inside(f"regions.{place}", fault) for fault in own]
         if read is not None:
             regions.append(read)
@@ -175,6 +180,7 @@ def _fallback(region: Mapping[str, Any], names: Sequence[str], faults: list[Fiel
 
 def _read_region(
     parts: Mapping[str, Any],
+    question: InferenceQuestion | None,
     faults: list[FieldError],
     has: Callable[[str], bool],
     *,
@@ -185,7 +191,10 @@ def _read_region(
     scenario = read_part("scenario", SimulationQuestion, parts.get("scenario", {}), faults)
     trace, traffic = parts.get("trace"), None
     if trace is None:
-        traffic = read_part("traffic", TrafficQuestion, parts.get("traffic", {}), faults)
+        asked = parts.get("traffic", {})
+        if question is not None and isinstance(asked, Mapping):
+            asked = traffic_like(question, asked)
+        traffic = read_part("traffic", TrafficQuestion, asked, faults)
         if traffic is not None:
             faults += too_many_requests(traffic, MOST_REQUESTS)
     elif "traffic" in parts:
@@ -237,16 +246,19 @@ def _bounded(
     return value
 
 
-def _question_faults(question: object) -> list[FieldError]:
-    if not isinstance(question, Mapping):
+def _read_question(raw: object, faults: list[FieldError]) -> InferenceQuestion | None:
+    if not isinstance(raw, Mapping):
         allowed = "an inference question, as for a plan"
-        return [FieldError(field="question", value=question, message="Not a JSON object.", allowed=allowed)]
+        faults.append(FieldError(field="question", value=raw, message="Not a JSON object.", allowed=allowed))
+        return None
     try:
-        check_json_types(InferenceQuestion, question)
-        resolve_model(parse_question(InferenceQuestion, question))
+        check_json_types(InferenceQuestion, raw)
+        question = parse_question(InferenceQuestion, raw)
+        resolve_model(question)
     except InvalidQuestion as error:
-        return [_inside("question", fault) for fault in error.errors]
-    return []
+        faults += [_inside("question", fault) for fault in error.errors]
+        return None
+    return question
 
 
 def read_part(name: str, input_type: type[Fields], raw: object, faults: list[FieldError]) -> Fields | None:

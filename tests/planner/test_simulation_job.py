@@ -15,6 +15,7 @@ from django.apps import apps
 from django.core.files.storage import default_storage
 
 from planner.engine.errors import InvalidQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.models import Run, RunStatus, StoredTrace
 from planner.services import runs
 from planner.services.run_execution import execute_run
@@ -84,6 +85,45 @@ def test_too_many_requests_are_refused_with_a_length_that_would_do(catalog: obje
     assert fault.field == "traffic.hours"
     assert f"{MOST_REQUESTS:,}" in fault.allowed
     assert fault.allowed.startswith("up to 5.556 h")
+
+
+@pytest.mark.parametrize(
+    ("load", "rate"),
+    [
+        ({"requests_per_second": 10}, 10.0),
+        ({"users": 86_400, "requests_per_user_per_day": 3}, 3.0),
+        ({"offline_requests": 7200, "offline_hours": 1}, 2.0),
+        ({"concurrency": 8}, 1.0),
+    ],
+)
+def test_traffic_that_isnt_given_is_the_questions(catalog: object, load: dict[str, Any], rate: float) -> None:
+    question = {"model": "Llama 3.1 8B", "input_tokens": 1024, "output_tokens": 256, **load}
+    for params in ({"traffic": {"hours": 0.1}}, {"traffic": {"hours": 0.1}, "regions": [{"name": "a"}]}):
+        traffic = read_simulation({"question": question, **params}).regions[0].traffic
+        assert traffic is not None
+        assert (traffic.requests_per_second, traffic.hours) == (rate, 0.1)
+        assert (traffic.mean_input_tokens, traffic.mean_output_tokens) == (1024, 256)
+    own = {"requests_per_second": 4, "input_median": 500, "output_sigma": 0.5}
+    given = read_simulation({"question": question, "traffic": own}).regions[0].traffic
+    assert given == TrafficQuestion(
+        requests_per_second=4, input_median=500, output_median=256, output_sigma=0.5, input_max=100_000
+    )
+
+
+def test_long_answers_of_the_question_are_not_cut(catalog: object) -> None:
+    question = QUESTION | {"output_tokens": 20_000}
+    traffic = read_simulation({"question": question}).regions[0].traffic
+    assert traffic is not None
+    assert (traffic.output_median, traffic.output_max) == (20_000, 20_000)
+
+
+def test_a_simulation_without_traffic_fields_runs_the_questions_load(catalog: object) -> None:
+    question = QUESTION | {"requests_per_second": 10, "input_tokens": 1024, "output_tokens": 256}
+    params = {"question": question, "traffic": {"hours": 0.05}}
+    result = run_simulation(params, lambda share, message: None, alone(params))
+    assert result["requests"] == pytest.approx(1800, rel=0.1)
+    assert result["input_tokens"] == 1024 * result["requests"]
+    assert result["output_tokens"] == 256 * result["requests"]
 
 
 @pytest.mark.parametrize("trace", ["../../etc/passwd", "0" * 32, 7, ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,7 +10,9 @@ from planner.engine.field_spec import integer, number, specs
 from planner.engine.simulate.arrivals import FLAT_DAY, FLAT_WEEK, Arrivals, Bursts, Profile, daily_curve
 from planner.engine.simulate.lengths import Lognormal, LognormalLengths, SharedPrefixes
 from planner.engine.simulate.workload_model import TrafficModel
+from planner.engine.sizing import demand_of
 from planner.engine.units import SECONDS_PER_HOUR
+from planner.engine.workload import InferenceQuestion
 
 WORKDAYS = 5
 
@@ -96,6 +99,28 @@ class TrafficQuestion:
         return Lognormal(median=median, sigma=sigma, high=longest)
 
 
+def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``given`` fields of traffic, and where they say nothing the question's mean load and its lengths, fixed.
+
+    A side whose median is given keeps its default spread; a fixed number of clients has no rate to take.
+
+    >>> asked = InferenceQuestion(model="m", requests_per_second=10.0, input_tokens=1024, output_tokens=256)
+    >>> like = traffic_like(asked, {"hours": 0.1, "output_median": 90.0})
+    >>> like["requests_per_second"], like["input_median"], like["input_sigma"], like["output_median"]
+    (10.0, 1024.0, 0.0, 90.0)
+    """
+    asked: dict[str, Any] = {}
+    rate = demand_of(question).mean_requests_s
+    if rate > 0:
+        asked["requests_per_second"] = float(f"{rate:.6g}")
+    for side, tokens in (("input", question.input_tokens), ("output", question.output_tokens)):
+        if f"{side}_median" not in given:
+            _spec, longest = specs(TrafficQuestion)[f"{side}_max"]
+            # The asked length itself is never cut: only the default would.
+            asked |= {f"{side}_median": float(tokens), f"{side}_sigma": 0.0, f"{side}_max": max(longest, tokens)}
+    return asked | dict(given)
+
+
 def traffic_question_of(model: TrafficModel, *, hours: float) -> TrafficQuestion:
     """The question that asks for traffic like ``model``'s, whose lengths must be lognormal.
 
@@ -140,6 +165,10 @@ def _within(name: str, value: float) -> Any:
 
 
 def changed_fields(question: TrafficQuestion) -> dict[str, Any]:
-    """What differs from the defaults, as a file or a request says it."""
+    """What differs from the defaults, as a file or a request says it; load and lengths always.
+
+    A request that left those out would mean its plan's.
+    """
     default = asdict(TrafficQuestion())
-    return {name: value for name, value in asdict(question).items() if value != default[name]}
+    said = ("requests_per_second", "input_median", "output_median")
+    return {name: value for name, value in asdict(question).items() if name in said or value != default[name]}
