@@ -78,7 +78,8 @@ def evaluate(
         memory=memory,
         limits=AdmissionLimits(
             kv_sequences=np.floor(fits) * ranks,
-            max_num_seqs=question.max_num_seqs * ranks,
+            # A job never has more in flight than it is given.
+            max_num_seqs=np.minimum(question.max_num_seqs * ranks, question.offline_requests or np.inf),
             max_num_batched_tokens=budget * ranks,
         ),
         coefficients=regime_coefficients(arch, draft, serving, question, profiles),

@@ -93,7 +93,9 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
     waves = _waves(load)
     one = cycle(c, load, limits, residents, waves)
     stretch = c.drain if load.kind == "offline" else 1.0
-    rate = residents / (one.cycle_s * stretch)
+    # A client is in the front end too, where it holds no place.
+    outside = c.request_s if load.kind == "closed" else 0.0
+    rate = residents / (one.cycle_s * stretch + outside)
     waiting = np.maximum(wanted - residents, 0.0) / rate
     ttft = _closed_ttft(c, one, residents, waiting, 1.0 / waves)
     tpot_mean = one.decode_s * stretch / np.maximum(load.output_tokens - 1.0, 1.0)
@@ -112,7 +114,7 @@ def _waves(load: ServingLoad) -> Any:
 def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: Any, share: Any) -> dict[str, FloatArray]:
     """TTFT of a closed loop; ``share`` of the requests are the first wave, which queues for its prefill."""
     later = one.prefill_s + c.request_s
-    last = (residents + one.fill - 1.0) * one.prompt_s + one.iteration_s + c.request_s
+    last = (residents + one.fill - 1.0) * one.prompt_s + one.prefill_iterations * one.iteration_s + c.request_s
     first = np.maximum((last + one.fill * one.prompt_s + one.iteration_s + c.request_s) / 2.0, later)
     mean = share * first + (1.0 - share) * (later + waiting) + share * waiting / 2.0
     ttft = {"mean": mean}

@@ -3,13 +3,16 @@
 While ``S`` requests are resident, each is prefilled once and decoded for O tokens, and the prefill of every
 other resident takes its time from those that decode:
 
-    cycle   T = O t(N) + S p                 X = S / T requests/s
+    cycle   T = I t(N) + S p                 X = S / T requests/s
     decode  D = (O - 1) t(N) + (S - k) p     N = S D / T       TPOT = D / (O - 1)
-    prefill R = k p + t(N)
+    prefill R = k p + (I - O + 1) t(N)
 
 ``t(N)`` is one decode iteration, ``p`` what one prompt adds to the iterations that carry it, and ``k`` how many
 prompts are prefilled in one's own way: all that fit the token budget where answers of one length keep clients
-in step, few where lengths scatter, and some backlog that grows with the clients.
+in step, few where lengths scatter, and some backlog that grows with the clients. ``I`` is the iterations of a cycle:
+O, more where one's own prompt takes several or where a small token budget needs more of them to carry S prompts.
+Answers too short for the other prompts to pass meanwhile leave them in front of one's own: ``k`` is at least
+``S - (O - 1) x budget / prompt``.
 """
 
 from __future__ import annotations
@@ -100,13 +103,15 @@ class Cycle:
     """Sequences decoding on average."""
     cohort: Any
     """Prompts prefilled in one's own way."""
+    prefill_iterations: Any = 1.0
+    """Iterations from admission to the first token, without what prompts add to them."""
     fill: Any = 1.0
     """How much longer a prompt takes to pass all pipeline stages than it occupies each of them."""
 
     @property
     def prefill_s(self) -> Any:
         """From admission to the first token."""
-        return (self.cohort + self.fill - 1.0) * self.prompt_s + self.iteration_s
+        return (self.cohort + self.fill - 1.0) * self.prompt_s + self.prefill_iterations * self.iteration_s
 
 
 def prompts_in_the_way(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, residents: Any) -> Any:
@@ -140,21 +145,27 @@ def cycle(
     meets ``1 - 1 / (2 waves)`` of the others' on average.
     """
     prompt, context = load.prompt_tokens, load.mean_context
-    cohort = prompts_in_the_way(c, load, limits, residents)
+    in_the_way = prompts_in_the_way(c, load, limits, residents)
     mean_attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    met = np.maximum(residents - cohort, 0.0) * (1.0 - 0.5 / waves)
+    # The whole budget: what decoding takes of it would make more decode and fewer by turns.
+    budget = np.maximum(limits.max_num_batched_tokens, LEAST_CHUNK_TOKENS)
+    chunks = np.maximum(np.ceil(prompt * c.step.attention_ranks / budget), 1.0)
     steps = load.decode_tokens / c.tokens_per_step
     decoding = residents * 0.9 if decoding is None else np.minimum(decoding, residents)
-    c = c.carrying(cohort)
+    c = c.carrying(in_the_way)
     for _ in range(rounds):
         iteration = c.iteration_s(decoding, decoding * context)
         room = chunk_room(c, limits, decoding)
+        passing = steps * budget / prompt
+        cohort = np.maximum(in_the_way, np.minimum(residents - passing, residents))
+        iterations = np.maximum(steps + chunks, residents * prompt / budget)
         chunk = np.minimum(cohort * prompt, room * c.step.prompt_ranks / c.step.attention_ranks)
         mixed = c.iteration_s(decoding, decoding * context, chunk, chunk * mean_attended)
         prompt_s = (mixed - iteration) * prompt / chunk
-        whole = (steps + 1.0) * iteration + residents * prompt_s
+        whole = iterations * iteration + residents * prompt_s
         decode = steps * iteration + np.maximum(residents - cohort, 0.0) * prompt_s
         decoding = residents * decode / whole
+    met = np.maximum(residents - cohort, 0.0) * (1.0 - 0.5 / waves)
     return Cycle(
         cycle_s=whole,
         decode_s=steps * iteration + met * prompt_s,
@@ -162,6 +173,7 @@ def cycle(
         prompt_s=prompt_s,
         decoding=decoding,
         cohort=cohort,
+        prefill_iterations=iterations - steps,
         fill=pipeline_fill(c, load, limits, decoding),
     )
 

@@ -285,6 +285,7 @@ class _Pairs:
             prompt_s=busy_s,
             decoding=running,
             cohort=ones,
+            prefill_iterations=ones,
             fill=ones,
         )
 

@@ -85,7 +85,7 @@ def rank_options(
     order = np.lexsort((hours, usd))
     row, offer_of, useful = row[order], offer_of[order], useful[order]
     hourly, usd, hours = hourly[order], usd[order], hours[order]
-    in_time = hours <= run.deadline.days * 24.0
+    in_time = (hours <= run.deadline.days * 24.0) & (useful > 0.0)
     in_budget = np.ones(len(row), dtype=np.bool_)
     if question.budget_usd is not None:
         in_budget &= usd <= question.budget_usd

@@ -112,7 +112,9 @@ def describe_run(
         tokens=tokens,
         batch_sequences=batch,
         critical_tokens=critical,
-        flops_per_token=_flops_per_token(question, work, teacher_work),
+        flops_per_token=_flops_per_token(
+            question, work, teacher_work, min(question.sequence_length, _attended_tokens(question, profiles))
+        ),
         token_share=_token_share(question, profiles),
         deadline=deadline_of(question, today),
         checkpoint_gib=checkpoint,
@@ -135,11 +137,11 @@ def describe_run(
     )
 
 
-def _flops_per_token(question: TrainingQuestion, work: ModelWork, teacher: ModelWork | None) -> float:
-    """Model FLOPs of a token: a frozen base counts 2/3, a teacher its forward pass."""
-    flops = float(np.asarray(model_flops_per_token(work, question.sequence_length)))
+def _flops_per_token(question: TrainingQuestion, work: ModelWork, teacher: ModelWork | None, attended: float) -> float:
+    """Model FLOPs of a token that looks over ``attended`` tokens: a frozen base counts 2/3, a teacher its forward."""
+    flops = float(np.asarray(model_flops_per_token(work, attended)))
     if teacher is not None:
-        flops += float(np.asarray(model_flops_per_token(teacher, question.sequence_length))) / 3.0
+        flops += float(np.asarray(model_flops_per_token(teacher, attended))) / 3.0
     return flops * (2.0 / 3.0 if question.method in FROZEN_METHODS else 1.0)
 
 

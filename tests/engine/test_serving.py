@@ -66,20 +66,23 @@ def test_more_clients_never_lower_latency_and_throughput_never_falls(lengths, fe
     high = steady_state(c, closed(lengths[0], lengths[1], more), LIMITS_8B)
     assert high.tpot_s["mean"][0] >= low.tpot_s["mean"][0] * (1 - 1e-3)
     assert high.ttft_s["mean"][0] >= low.ttft_s["mean"][0] * (1 - 1e-3)
-    # Running sequences take room in the token budget, so a hair is lost where prompts are all the work.
-    assert high.output_tok_s[0] >= low.output_tok_s[0] * 0.98
+    # Running sequences take room in the token budget, and prompts their iterations: a hair is lost where prompts are all.
+    assert high.output_tok_s[0] >= low.output_tok_s[0] * 0.97
 
 
 @given(LENGTHS, st.floats(0.01, 0.9), st.floats(0.01, 0.9))
 def test_more_load_never_lowers_latency(lengths, less, more):
-    """But for 2 %, with prompts of a few tokens, where most iterations come to be launched without a graph."""
+    """But for 2 %, with prompts of a few tokens, where most iterations come to be launched without a graph; and for the
+    95th percentile between the tokens of answers of a few, whose mean can't grow any more.
+    """
     less, more = sorted((less, more))
     c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
     capacity = float(steady_state(c, opened(lengths[0], lengths[1], 1e-6), LIMITS_8B).capacity_requests_s[0])
     low = steady_state(c, opened(lengths[0], lengths[1], less * capacity), LIMITS_8B)
     high = steady_state(c, opened(lengths[0], lengths[1], more * capacity), LIMITS_8B)
     for name in ("mean", "p95"):
-        assert high.tpot_s[name][0] >= low.tpot_s[name][0] * 0.98
+        short = 0.9 if name == "p95" and lengths[1] < 20 else 0.98
+        assert high.tpot_s[name][0] >= low.tpot_s[name][0] * short
         assert high.ttft_s[name][0] >= low.ttft_s[name][0] * 0.98
 
 
@@ -151,3 +154,26 @@ def test_a_prefix_cache_hit_never_slows(hit):
         assert cached.output_tok_s[0] >= without.output_tok_s[0] * (1 - 1e-9)
         if clients == 1:  # with more, shorter prompts share a step and may wait for each other
             assert cached.ttft_s["mean"][0] <= without.ttft_s["mean"][0] * (1 + 1e-9)
+
+
+def test_small_token_budgets_take_more_iterations():
+    """4,000 tokens in chunks of 64 are 63 iterations, whoever else decodes: 2.9 requests/s as simulated, not 15."""
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    rates = []
+    for budget in (64, 256, 1024, 4096):
+        limits = replace(LIMITS_8B, max_num_batched_tokens=float(budget))
+        alone = steady_state(c, closed(4000, 250, 1), limits)
+        assert alone.ttft_s["mean"][0] >= 4000 / budget * float(np.ravel(c.step.dense_weights_s)[0])
+        rates.append(float(steady_state(c, opened(4000, 250, 1e-6), limits).capacity_requests_s[0]))
+    assert rates[0] < rates[1] < rates[2]
+    assert rates[2] == pytest.approx(rates[3], rel=0.15)
+
+
+@pytest.mark.parametrize("lengths", [(3000, 1), (1, 1), (1000, 10), (1000, 250), (30_000, 3)])
+@pytest.mark.parametrize("clients", [1, 64, 200])
+def test_short_answers_obey_littles_law(lengths, clients):
+    """Where others' prompts can't all pass while one decodes, one waits for them before."""
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    estimate = steady_state(c, closed(*lengths, clients), LIMITS_8B)
+    residence = estimate.ttft_s["mean"][0] + estimate.tpot_s["mean"][0] * (lengths[1] - 1)
+    assert estimate.requests_s[0] * residence == pytest.approx(clients, rel=0.02)
