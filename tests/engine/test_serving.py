@@ -66,7 +66,7 @@ def test_more_clients_never_lower_latency_and_throughput_never_falls(lengths, fe
     high = steady_state(c, closed(lengths[0], lengths[1], more), LIMITS_8B)
     assert high.tpot_s["mean"][0] >= low.tpot_s["mean"][0] * (1 - 1e-3)
     assert high.ttft_s["mean"][0] >= low.ttft_s["mean"][0] * (1 - 1e-3)
-    # Running sequences take room in the token budget, and prompts their iterations: a hair is lost where prompts are all.
+    # Running sequences take room in the token budget, prompts their iterations: a hair is lost where prompts are all.
     assert high.output_tok_s[0] >= low.output_tok_s[0] * 0.97
 
 
