@@ -174,6 +174,6 @@ def test_small_token_budgets_take_more_iterations():
 def test_short_answers_obey_littles_law(lengths, clients):
     """Where others' prompts can't all pass while one decodes, one waits for them before."""
     c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
-    estimate = steady_state(c, closed(*lengths, clients), LIMITS_8B)
+    estimate = steady_state(c, closed(lengths[0], lengths[1], clients), LIMITS_8B)
     residence = estimate.ttft_s["mean"][0] + estimate.tpot_s["mean"][0] * (lengths[1] - 1)
     assert estimate.requests_s[0] * residence == pytest.approx(clients, rel=0.02)
