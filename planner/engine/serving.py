@@ -65,7 +65,7 @@ class ServingEstimate:
     """Requests resident on the replica."""
     max_sequences: FloatArray
     capacity_requests_s: FloatArray
-    """Throughput with every admitted place taken."""
+    """Throughput with every admitted place taken; of a closed loop that gets through more with fewer clients, that."""
     utilization: FloatArray
     """Demand over what is admitted (closed loop) or served at most (open loop); above 1 it waits."""
     limit: NDArray[np.int64]
@@ -93,15 +93,16 @@ def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLim
     waves = _waves(load)
     one = cycle(c, load, limits, residents, waves)
     stretch = c.drain if load.kind == "offline" else 1.0
-    # A client is in the front end too, where it holds no place.
-    outside = c.request_s if load.kind == "closed" else 0.0
-    rate = residents / (one.cycle_s * stretch + outside)
-    waiting = np.maximum(wanted - residents, 0.0) / rate
+    # A client is in the front end too, and on its way through the pipeline, where it holds no place.
+    outside = c.request_s + (one.fill - 1.0) * one.prompt_s if load.kind == "closed" else 0.0
+    rate = np.minimum(residents / (one.cycle_s * stretch), wanted / (one.cycle_s * stretch + outside))
+    waiting = np.maximum(wanted / rate - one.cycle_s * stretch - outside, 0.0)
+    capacity = np.maximum(capacity / stretch, rate)
     ttft = _closed_ttft(c, one, residents, waiting, 1.0 / waves)
     tpot_mean = one.decode_s * stretch / np.maximum(load.output_tokens - 1.0, 1.0)
     tpot = _tpot_spread(load, one.prompt_s, tpot_mean, rate)
     # What a queue that runs dry gets through, its last answers among few others included, is all there is.
-    return _estimate(c, load, limits, ttft, tpot, rate, residents, capacity / stretch, one, wanted / places)
+    return _estimate(c, load, limits, ttft, tpot, rate, residents, capacity, one, wanted / places)
 
 
 def _waves(load: ServingLoad) -> Any:
@@ -112,7 +113,10 @@ def _waves(load: ServingLoad) -> Any:
 
 
 def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: Any, share: Any) -> dict[str, FloatArray]:
-    """TTFT of a closed loop; ``share`` of the requests are the first wave, which queues for its prefill."""
+    """TTFT of a closed loop; ``share`` of the requests are the first wave, which queues for its prefill.
+
+    Of the prompts in one's way by chance a request meets any number from none to twice the mean.
+    """
     later = one.prefill_s + c.request_s
     last = (residents + one.fill - 1.0) * one.prompt_s + one.prefill_iterations * one.iteration_s + c.request_s
     first = np.maximum((last + one.fill * one.prompt_s + one.iteration_s + c.request_s) / 2.0, later)
@@ -120,7 +124,8 @@ def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: An
     ttft = {"mean": mean}
     for name, quantile in PERCENTILES.items():
         in_first = np.clip((quantile - (1.0 - share)) / np.maximum(share, 1e-9), 0.0, 1.0)
-        ttft[name] = np.where(in_first > 0, later + in_first * np.maximum(last - later, 0.0), later) + waiting
+        in_later = later + (2.0 * quantile - 1.0) * one.by_chance * one.prompt_s
+        ttft[name] = np.maximum(later + in_first * np.maximum(last - later, 0.0), in_later) + waiting
     return ttft
 
 

@@ -12,7 +12,7 @@ prompts are prefilled in one's own way: all that fit the token budget where answ
 in step, few where lengths scatter, and some backlog that grows with the clients. ``I`` is the iterations of a cycle:
 O, more where one's own prompt takes several or where a small token budget needs more of them to carry S prompts.
 Answers too short for the other prompts to pass meanwhile leave them in front of one's own: ``k`` is at least
-``S - (O - 1) x budget / prompt``.
+``S - (O - 1) x budget / (prompt + O - 1)``.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ class Cycle:
     """Sequences decoding on average."""
     cohort: Any
     """Prompts prefilled in one's own way."""
+    by_chance: Any = 0.0
+    """Of those beside one's own, on average, those that others meet more or fewer of."""
     prefill_iterations: Any = 1.0
     """Iterations from admission to the first token, without what prompts add to them."""
     fill: Any = 1.0
@@ -147,24 +149,28 @@ def cycle(
     prompt, context = load.prompt_tokens, load.mean_context
     in_the_way = prompts_in_the_way(c, load, limits, residents)
     mean_attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    # The whole budget: what decoding takes of it would make more decode and fewer by turns.
     budget = np.maximum(limits.max_num_batched_tokens, LEAST_CHUNK_TOKENS)
     chunks = np.maximum(np.ceil(prompt * c.step.attention_ranks / budget), 1.0)
     steps = load.decode_tokens / c.tokens_per_step
+    # Full iterations pass so many requests each, whatever share of them decodes.
+    passed = budget / (prompt + steps * c.step_tokens)
+    cohort = np.maximum(in_the_way, np.minimum(residents - steps * passed, residents))
+    iterations = np.maximum(steps + chunks, residents / passed)
     decoding = residents * 0.9 if decoding is None else np.minimum(decoding, residents)
-    c = c.carrying(in_the_way)
+    c = c.carrying(cohort)
     for _ in range(rounds):
         iteration = c.iteration_s(decoding, decoding * context)
         room = chunk_room(c, limits, decoding)
-        passing = steps * budget / prompt
-        cohort = np.maximum(in_the_way, np.minimum(residents - passing, residents))
-        iterations = np.maximum(steps + chunks, residents * prompt / budget)
         chunk = np.minimum(cohort * prompt, room * c.step.prompt_ranks / c.step.attention_ranks)
         mixed = c.iteration_s(decoding, decoding * context, chunk, chunk * mean_attended)
         prompt_s = (mixed - iteration) * prompt / chunk
         whole = iterations * iteration + residents * prompt_s
         decode = steps * iteration + np.maximum(residents - cohort, 0.0) * prompt_s
         decoding = residents * decode / whole
+    # No more get through than where iterations are full, prompts behind which others wait or not.
+    most = np.minimum(steps * passed, limits.sequences)
+    iteration = np.maximum(iteration, residents / passed / iterations * c.iteration_s(most, most * context))
+    whole = iterations * iteration + residents * prompt_s
     met = np.maximum(residents - cohort, 0.0) * (1.0 - 0.5 / waves)
     return Cycle(
         cycle_s=whole,
@@ -173,6 +179,7 @@ def cycle(
         prompt_s=prompt_s,
         decoding=decoding,
         cohort=cohort,
+        by_chance=in_the_way - 1.0,
         prefill_iterations=iterations - steps,
         fill=pipeline_fill(c, load, limits, decoding),
     )

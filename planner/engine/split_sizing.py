@@ -285,6 +285,7 @@ class _Pairs:
             prompt_s=busy_s,
             decoding=running,
             cohort=ones,
+            by_chance=0.0 * ones,
             prefill_iterations=ones,
             fill=ones,
         )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from catalog.profiles import serving_profiles
 from planner.engine.serving import LIMITS, AdmissionLimits, ServingLoad, capacity_within_slo, steady_state
-from planner.engine.serving_coefficients import build_coefficients
+from planner.engine.serving_coefficients import ServingCoefficients, build_coefficients
 from planner.engine.step_time import step_terms, step_time
 from tests.engine.serving_cases import LLAMA_8B, QWEN_30B_A3B, accelerator, candidates
 
@@ -61,13 +61,55 @@ def test_more_bandwidth_or_flops_or_link_is_never_slower(arch, work, factor):
 @given(LENGTHS, st.integers(1, 256), st.integers(1, 256))
 def test_more_clients_never_lower_latency_and_throughput_never_falls(lengths, fewer, more):
     fewer, more = sorted((fewer, more))
-    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    c = without_launches(build_coefficients(LLAMA_8B, candidates(), serving_profiles()))
     low = steady_state(c, closed(lengths[0], lengths[1], fewer), LIMITS_8B)
     high = steady_state(c, closed(lengths[0], lengths[1], more), LIMITS_8B)
     assert high.tpot_s["mean"][0] >= low.tpot_s["mean"][0] * (1 - 1e-3)
     assert high.ttft_s["mean"][0] >= low.ttft_s["mean"][0] * (1 - 1e-3)
     # Running sequences take room in the token budget, prompts their iterations: a hair is lost where prompts are all.
-    assert high.output_tok_s[0] >= low.output_tok_s[0] * 0.97
+    assert high.output_tok_s[0] >= low.output_tok_s[0] * 0.99
+
+
+def without_launches(c: ServingCoefficients) -> ServingCoefficients:
+    """Iterations that no captured graph holds take as long as others.
+
+    Where the host's launches last longer than the work, an iteration of more tokens than the largest graph holds is
+    slower for everyone: 64 clients of 30 + 2 tokens then get a fifth less through than 48, simulated too.
+    """
+    return replace(c, step=c.step._replace(prefill_launch_s=0.0 * np.asarray(c.step.prefill_launch_s)))
+
+
+@given(LENGTHS, st.integers(1, 256))
+def test_launches_cost_no_more_than_one_for_every_iteration(lengths, clients):
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    least = steady_state(without_launches(c), closed(lengths[0], lengths[1], clients), LIMITS_8B)
+    found = steady_state(c, closed(lengths[0], lengths[1], clients), LIMITS_8B)
+    cycle_s = clients / found.requests_s[0] - clients / least.requests_s[0]
+    launches = min(clients, lengths[1] + 2 + clients * (sum(lengths) / 8192)) * float(
+        np.ravel(c.step.prefill_launch_s)[0]
+    )
+    assert -1e-9 <= cycle_s <= launches * 1.01
+
+
+@given(LENGTHS, st.integers(1, 4000))
+def test_closed_loops_get_no_more_through_than_their_capacity(lengths, clients):
+    for pipeline in (1.0, 8.0):
+        c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+        c = replace(c, step=c.step._replace(pipeline=np.array([pipeline])))
+        estimate = steady_state(c, closed(lengths[0], lengths[1], clients), LIMITS_8B)
+        assert estimate.requests_s[0] <= estimate.capacity_requests_s[0]
+        residence = estimate.ttft_s["mean"][0] + estimate.tpot_s["mean"][0] * (lengths[1] - 1)
+        assert estimate.requests_s[0] * residence == pytest.approx(clients, rel=0.01)
+        late = [float(estimate.ttft_s[name][0]) for name in ("mean", "p90", "p95", "p99")]
+        assert late == sorted(late)
+
+
+def test_first_tokens_of_a_closed_loop_scatter():
+    """One client meets nobody; of many, some meet a prompt or two before theirs and others twice as many as usual."""
+    c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    alone, many = (steady_state(c, closed(1000, 250, clients), LIMITS_8B).ttft_s for clients in (1, 32))
+    assert alone["p99"][0] == pytest.approx(alone["mean"][0])
+    assert 1.3 < many["p99"][0] / many["mean"][0] < 2.0
 
 
 @given(LENGTHS, st.floats(0.01, 0.9), st.floats(0.01, 0.9))
@@ -176,4 +218,4 @@ def test_short_answers_obey_littles_law(lengths, clients):
     c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
     estimate = steady_state(c, closed(lengths[0], lengths[1], clients), LIMITS_8B)
     residence = estimate.ttft_s["mean"][0] + estimate.tpot_s["mean"][0] * (lengths[1] - 1)
-    assert estimate.requests_s[0] * residence == pytest.approx(clients, rel=0.02)
+    assert estimate.requests_s[0] * residence == pytest.approx(clients, rel=0.01)

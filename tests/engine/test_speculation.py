@@ -84,9 +84,10 @@ def test_a_lone_sequence_gains_nearly_the_tokens_of_a_step() -> None:
 
 
 def test_the_gain_fades_with_the_batch() -> None:
+    """As long as all decode: of 1,500 whose drafts fill the token budget some 1,100 do, and the others wait for it."""
     plain = coefficients()
     drafted = coefficients(speculation="eagle", draft_tokens=4, draft_acceptance=0.6)
-    gains = [tpot_ms(plain, clients) / tpot_ms(drafted, clients) for clients in (1, 64, 512, 1500)]
+    gains = [tpot_ms(plain, clients) / tpot_ms(drafted, clients) for clients in (1, 64, 512, 1000)]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 1.4
     assert gains[-1] < 1.0
