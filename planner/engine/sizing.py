@@ -113,6 +113,18 @@ def load_of(question: InferenceQuestion, demand: Demand, replicas: Any) -> Servi
     )
 
 
+def places_planned(places: FloatArray, headroom: float) -> FloatArray:
+    """Places of a replica that a fixed number of clients may fill: headroom keeps whole ones free, never the only one.
+
+    A client holds one place at most, so a share of a place kept free is no place at all.
+
+    >>> places_planned(np.array([1.0, 4.0, 5.0, 256.0]), 0.2).tolist()
+    [1.0, 4.0, 4.0, 205.0]
+    """
+    kept_free = np.minimum(np.floor(places * headroom + 1e-9), places - 1.0)
+    return np.asarray(places - kept_free, dtype=np.float64)
+
+
 def size_replicas(
     coefficients: ServingCoefficients, limits: AdmissionLimits, question: InferenceQuestion, demand: Demand
 ) -> Sizing:
@@ -122,7 +134,7 @@ def size_replicas(
     room = 1.0 - question.headroom
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = (
-            demand.clients / (places * room)
+            demand.clients / places_planned(places, question.headroom)
             if demand.clients
             else demand.peak_requests_s / ((idle.requests_s if demand.is_offline else idle.capacity_requests_s) * room)
         )
@@ -174,7 +186,8 @@ def _search(
         slow_there = slow(middle)
         low = np.where(slow_there, middle, low)
         high = np.where(slow_there, high, np.maximum(middle, low + 1))
-    return high
+    # With a replica each, clients wait for nobody: one more would stand idle.
+    return np.minimum(high, np.maximum(demand.clients, too_few)) if demand.clients else high
 
 
 def _exceeds(by_statistic: Mapping[str, FloatArray], limit_ms: float | None, question: InferenceQuestion) -> BoolArray:

@@ -22,7 +22,16 @@ from planner.engine.inference_evaluate import Evaluated
 from planner.engine.queueing import exponential_quantile, many_server_wait
 from planner.engine.serving import LIMITS, NORMAL_QUANTILES, PERCENTILES, ServingEstimate
 from planner.engine.serving_cycle import LEAST_CHUNK_TOKENS, Cycle, ServingLoad
-from planner.engine.sizing import MAX_REPLICAS, TOO_MANY_REPLICAS, TOO_SLOW_TPOT, TOO_SLOW_TTFT, Demand, Sizing, load_of
+from planner.engine.sizing import (
+    MAX_REPLICAS,
+    TOO_MANY_REPLICAS,
+    TOO_SLOW_TPOT,
+    TOO_SLOW_TTFT,
+    Demand,
+    Sizing,
+    load_of,
+    places_planned,
+)
 from planner.engine.split_pools import BoolArray, FloatArray, IntArray, PrefillPools, SplitSizing, TransferRates
 from planner.engine.workload import InferenceQuestion
 
@@ -126,7 +135,7 @@ class _Pairs:
         idle_tpot = self.tpot(np.ones(len(self.rows)))
         capacity = self.places / (self.steps * self.iteration(self.places) + 1e-12)
         if self.demand.clients:
-            wanted = self.demand.clients / (self.places * self.room)
+            wanted = self.demand.clients / places_planned(self.places, self.question.headroom)
         else:
             wanted = self.demand.peak_requests_s / (capacity * self.room)
         by_capacity = _whole(wanted)
@@ -136,6 +145,9 @@ class _Pairs:
         running = self.residents(decode)
         rate = self.rate(running)
         prefill_by_capacity = _whole(rate * self.batched / (self.ranks * self.room))
+        if self.demand.clients:
+            # A client has one prompt at a time: more replicas than clients stand idle.
+            prefill_by_capacity = np.minimum(prefill_by_capacity, self.demand.clients)
         prefill = self.search(prefill_by_capacity, slow_tpot | slow_ttft, lambda n: self.late_ttft(rate, n))
         fault = np.where((decode > MAX_REPLICAS) | (prefill > MAX_REPLICAS), TOO_MANY_REPLICAS, 0)
         fault = np.where(slow_tpot, TOO_SLOW_TPOT, fault)
