@@ -16,7 +16,7 @@ from planner.engine.engine_support import ANYWHERE, EngineSupport
 from planner.engine.errors import InvalidQuestion
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import Shape
-from planner.engine.parallelism import check_layout, valid_tensor_parallel, width_faults
+from planner.engine.parallelism import check_layout, splits_experts, valid_tensor_parallel, width_faults
 from planner.engine.quantization import WEIGHT_FORMATS, compute_format, resolve_format
 from planner.engine.workload import InferenceQuestion
 
@@ -186,13 +186,11 @@ def _wide_expert_layouts(
     asked = question.expert_parallel
     if asked is not None:
         sizes = [asked] if asked == gpus or (spans and asked % gpus == 0) else []
-    return [(tensor, 1, ep) for ep in sizes if ep > tensor and ep % tensor == 0 and _divides(arch, question, ep)]
-
-
-def _divides(arch: ModelArch, question: InferenceQuestion, ep: int) -> bool:
-    """Whether experts and their copies spread evenly over the ranks."""
-    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
-    return bool(experts) and all((count + question.redundant_experts) % ep == 0 for count in experts)
+    return [
+        (tensor, 1, ep)
+        for ep in sizes
+        if ep > tensor and ep % tensor == 0 and splits_experts(arch, ep, question.redundant_experts)
+    ]
 
 
 def _stages(
@@ -216,13 +214,14 @@ def _stages(
 
 
 def _expert_groups(arch: ModelArch, tp: int, question: InferenceQuestion) -> list[int]:
-    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
-    if question.expert_parallel is not None:
-        asked = question.expert_parallel
-        return [asked] if asked in (1, tp) and (experts or asked == 1) and all(n % asked == 0 for n in experts) else []
-    if not experts or tp == 1:
-        return [1]
-    return [1, tp] if all(count % tp == 0 for count in experts) else [1]
+    copies = question.redundant_experts
+    asked = question.expert_parallel
+    if asked is not None:
+        sizes = [asked] if asked in (1, tp) else []
+    else:
+        sizes = [1, tp] if tp > 1 and any(group.kind == "moe" for group in arch.ffn) else [1]
+    # Copies are of experts that have ranks of their own.
+    return [ep for ep in sizes if splits_experts(arch, ep, copies) and (ep > 1 or not copies)]
 
 
 def check_pinned(arch: ModelArch, question: InferenceQuestion) -> None:
@@ -232,6 +231,7 @@ def check_pinned(arch: ModelArch, question: InferenceQuestion) -> None:
         tp=question.tensor_parallel or 1,
         pp=question.pipeline_parallel or 1,
         ep=question.expert_parallel or 1,
+        copies=question.redundant_experts,
         weight_format=None,
     )
     if errors:

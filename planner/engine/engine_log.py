@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import floor
 
 import numpy as np
 
@@ -26,8 +27,29 @@ class EngineLog:
     profile: ServingMemoryProfile
 
     def start_warnings(self, question: InferenceQuestion, option: InferenceOption | None) -> tuple[Advice, ...]:
-        """What to start the option's engine with, where it would not start with the model's whole context."""
-        if option is None or question.max_model_len is not None or question.engine not in REFUSES_TO_START:
+        """What to start the option's engine with, where it would not start as asked or with the whole context."""
+        if option is None:
+            return ()
+        return (*self._share_warning(question, option), *self._length_warning(question, option))
+
+    def _share_warning(self, question: InferenceQuestion, option: InferenceOption) -> tuple[Advice, ...]:
+        """The memory share that leaves room for what comes on top, where the one asked leaves none."""
+        beside = sum(term.value for term in option.working if (term.group, term.name) == ("memory", "unbudgeted"))
+        seen = option.memory.capacity_gib - option.memory.parts_gib.get("driver", 0.0)
+        share = floor((1.0 - beside / seen) * 100) / 100
+        if share >= question.memory_utilization:
+            return ()
+        said = say(
+            "Start the engine of the recommended option with a memory share of {share:g}: {beside:.1f} GiB of a GPU "
+            "come on top of it, and {asked:g} leaves no room for them.",
+            share=share,
+            beside=beside,
+            asked=question.memory_utilization,
+        )
+        return (Advice(field="memory_utilization", suggestion=said, value=f"{share:g}", is_warning=True),)
+
+    def _length_warning(self, question: InferenceQuestion, option: InferenceOption) -> tuple[Advice, ...]:
+        if question.max_model_len is not None or question.engine not in REFUSES_TO_START:
             return ()
         admitted = option.admission
         if admitted.concurrency_at_max_model_len >= 1.0:

@@ -107,6 +107,9 @@ def _looser(question: InferenceQuestion, closest: dict[str, Rejection]) -> Itera
         for field in ("tensor_parallel", "pipeline_parallel", "expert_parallel"):
             if getattr(question, field) is not None:
                 yield Advice(field=field, suggestion=say("Let the search choose the layout."), value="")
+        if question.redundant_experts:
+            suggestion = say("Without copies of experts other expert groups do.")
+            yield Advice(field="redundant_experts", suggestion=suggestion, value="0")
     if "engine" in closest:
         yield Advice(field="engine", suggestion=closest["engine"].reason, value="")
     if "weight_format" in closest and question.weight_formats != ("auto",):

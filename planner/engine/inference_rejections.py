@@ -123,22 +123,35 @@ def reject_unfit(
 ) -> Iterator[Rejection]:
     """Candidates whose memory holds the weights not at all, or not one request."""
     memory, candidates = evaluated.memory, evaluated.candidates
-    taken = (memory.weights + memory.activation_peak + memory.non_torch + memory.cuda_graphs) / GIB
+    taken = (memory.weights + memory.resident + memory.activation_peak + memory.non_torch + memory.cuda_graphs) / GIB
+    lowered = memory.is_lowered(question.memory_utilization)
     budget = memory.budget / GIB
     unfit = ~memory.fits
     for row, count in _closest(candidates, unfit, taken - budget, offers):
+        weights, capacity = float(memory.weights[row]) / GIB, float(memory.capacity[row]) / GIB
+        reason = say(
+            "{layout}: weights {weights:.1f} GiB and run time {rest:.1f} GiB a GPU exceed "
+            "{share:g} x {capacity:.1f} GiB.",
+            layout=layout_name(candidates, row),
+            weights=weights,
+            rest=float(taken[row]) - weights,
+            share=question.memory_utilization,
+            capacity=capacity,
+        )
+        if lowered[row]:
+            reason = say(
+                "{layout}: weights {weights:.1f} GiB and run time {rest:.1f} GiB a GPU, {beside:.1f} GiB of it beside "
+                "the engine's budget, exceed {capacity:.1f} GiB.",
+                layout=layout_name(candidates, row),
+                weights=weights,
+                rest=float(taken[row] + memory.unbudgeted[row] / GIB) - weights,
+                beside=float(memory.unbudgeted[row]) / GIB,
+                capacity=capacity,
+            )
         yield Rejection(
             subject=node_name(shapes[candidates.shape[row]]),
             code="memory",
-            reason=say(
-                "{layout}: weights {weights:.1f} GiB and run time {rest:.1f} GiB a GPU exceed "
-                "{share:g} x {capacity:.1f} GiB.",
-                layout=layout_name(candidates, row),
-                weights=float(memory.weights[row]) / GIB,
-                rest=float(taken[row] - memory.weights[row] / GIB),
-                share=question.memory_utilization,
-                capacity=float(memory.capacity[row]) / GIB,
-            ),
+            reason=reason,
             value=float(taken[row]),
             limit=float(budget[row]),
             unit="GiB a GPU",

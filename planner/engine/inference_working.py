@@ -143,6 +143,13 @@ def _memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterat
         share=question.memory_utilization,
         capacity=float(memory.capacity[row]) / GIB,
     )
+    if memory.is_lowered(question.memory_utilization)[row]:
+        pool = say(
+            "{capacity:,.1f} GiB that the engine sees - {rest:,.1f} GiB that come on top of its budget "
+            "- the parts above",
+            capacity=float(memory.capacity[row]) / GIB,
+            rest=float(memory.unbudgeted[row]) / GIB,
+        )
     for name, column, formula in (
         ("weights", memory.weights, _weights_formula(weight_format, split)),
         ("draft_and_adapters", memory.resident, say("draft model, adapter slots, copies of experts")),

@@ -89,7 +89,7 @@ class ServingMemory:
     driver: Floats
     """Kept by the driver: with ``capacity`` all that the card has."""
     budget: Floats
-    """utilization x capacity."""
+    """utilization x capacity, or what comes on top leaves of the capacity, where that is less."""
     weights: Floats
     resident: Floats
     """Beside the model's weights: a draft model, adapter slots, copies of experts."""
@@ -98,9 +98,13 @@ class ServingMemory:
     cuda_graphs: Floats
     kv_pool: Floats
     unbudgeted: Floats
-    """Activations or graphs that come on top of the budget."""
+    """Activations or graphs that come on top of the budget; they always find room beside it."""
     fits: NDArray[np.bool_]
-    """The KV pool is positive and what comes on top finds room."""
+    """The KV pool is positive."""
+
+    def is_lowered(self, utilization: float) -> NDArray[np.bool_]:
+        """Where the budget is less than the share asked for, so that what comes on top finds room."""
+        return np.asarray(self.budget < utilization * self.capacity)
 
 
 def serving_memory(
@@ -121,7 +125,9 @@ def serving_memory(
     """Split a GPU's memory for serving ``arch``, for arrays of hardware and layouts (broadcast together).
 
     ``memory_bytes`` is driver-visible. The KV pool is what the budget leaves:
-    ``utilization x (memory - driver) - weights - resident - activations - non-torch - graphs``.
+    ``min(utilization x (memory - driver), memory - driver - on top) - weights - resident - activations - non-torch
+    - graphs``. An engine that takes its share first and captures graphs after it dies of a share too large for both:
+    it is planned with the largest that leaves them room.
     """
     given = (memory_bytes, utilization, tp, pp, ep, max_num_batched_tokens, max_num_seqs)
     arrays = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in given))
@@ -138,7 +144,7 @@ def serving_memory(
     if not profile.activation_in_budget:
         on_top = on_top + activation + non_torch
         activation, non_torch = np.zeros_like(capacity), np.zeros_like(capacity)
-    budget = share * capacity
+    budget = np.minimum(share * capacity, capacity - on_top)
     resident = np.asarray(resident_bytes, dtype=np.float64) + np.zeros_like(capacity)
     pool = budget - weights - resident - activation - non_torch - graphs
     return ServingMemory(
@@ -152,7 +158,7 @@ def serving_memory(
         cuda_graphs=graphs,
         kv_pool=pool,
         unbudgeted=on_top,
-        fits=(pool > 0) & (on_top <= np.maximum(capacity - budget, 0) + np.maximum(pool, 0)),
+        fits=pool > 0,
     )
 
 

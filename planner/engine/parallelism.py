@@ -2,8 +2,8 @@
 
 Rules (as serving and training engines assert them): tensor-parallel ranks divide the attention heads; KV heads
 divide the ranks or the ranks the KV heads (then heads are replicated); they divide every MLP width, and what is
-left must be whole quantization blocks; expert-parallel ranks divide the experts; no more pipeline stages than
-layers.
+left must be whole quantization blocks; expert-parallel ranks divide the experts, further copies included; no more
+pipeline stages than layers.
 """
 
 from __future__ import annotations
@@ -35,8 +35,23 @@ def valid_tensor_parallel(arch: ModelArch, limit: int, weight_format: str | None
     )
 
 
-def valid_expert_parallel(arch: ModelArch, limit: int) -> tuple[int, ...]:
-    """Expert-parallel sizes up to ``limit``: divisors of every layer's expert count; only 1 without experts.
+def splits_experts(arch: ModelArch, ep: int, copies: int = 0) -> bool:
+    """Whether the experts of every layer, with ``copies`` further ones, spread evenly over ``ep`` ranks.
+
+    DeepSeek-V3's service: (256 + 32) / 144 = 2 on a rank.
+
+    >>> from planner.engine.model_arch import FfnGroup, ModelArch
+    >>> moe = ModelArch(name="m", hidden=8, layers=1, vocab=8, attention=(),
+    ...     ffn=(FfnGroup(kind="moe", layers=1, intermediate=8, experts=256, top_k=8),))
+    >>> splits_experts(moe, 144), splits_experts(moe, 144, copies=32), splits_experts(moe, 128, copies=32)
+    (False, True, False)
+    """
+    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
+    return ep == 1 or (bool(experts) and all((count + copies) % ep == 0 for count in experts))
+
+
+def valid_expert_parallel(arch: ModelArch, limit: int, copies: int = 0) -> tuple[int, ...]:
+    """Expert-parallel sizes up to ``limit``: divisors of every layer's experts and copies; only 1 without experts.
 
     >>> from planner.engine.model_arch import FfnGroup, ModelArch
     >>> moe = ModelArch(name="m", hidden=8, layers=1, vocab=8, attention=(),
@@ -44,18 +59,15 @@ def valid_expert_parallel(arch: ModelArch, limit: int) -> tuple[int, ...]:
     >>> valid_expert_parallel(moe, 16)
     (1, 2, 4, 8, 16)
     """
-    experts = [group.experts for group in arch.ffn if group.kind == "moe"]
-    if not experts:
-        return (1,)
-    return tuple(ep for ep in range(1, limit + 1) if all(count % ep == 0 for count in experts))
+    return tuple(ep for ep in range(1, limit + 1) if splits_experts(arch, ep, copies))
 
 
 def check_layout(
-    arch: ModelArch, *, tp: int, pp: int = 1, ep: int = 1, weight_format: str | None = "auto"
+    arch: ModelArch, *, tp: int, pp: int = 1, ep: int = 1, copies: int = 0, weight_format: str | None = "auto"
 ) -> list[FieldError]:
     """Every reason why the layout can't work, each with the sizes that can; empty where it works.
 
-    Without a weight format the MLP widths are not judged.
+    ``copies`` are redundant experts. Without a weight format the MLP widths are not judged.
     """
     errors = []
     faults = _tensor_faults(arch, tp, ep, weight_format)
@@ -67,13 +79,24 @@ def check_layout(
     experts = [group.experts for group in arch.ffn if group.kind == "moe"]
     if ep > 1 and not experts:
         errors.append(_error("expert_parallel", ep, say("The model has no experts."), (1,)))
-    elif any(count % ep for count in experts):
+    elif not splits_experts(arch, ep, copies):
         message = say("{experts} experts are not divisible by {size}.", experts=min(experts), size=ep)
-        errors.append(_error("expert_parallel", ep, message, valid_expert_parallel(arch, max(experts))))
+        if copies:
+            message = say(
+                "{experts} experts and {copies} copies are not divisible by {size}.",
+                experts=min(experts),
+                copies=copies,
+                size=ep,
+            )
+        errors.append(
+            _error("expert_parallel", ep, message, valid_expert_parallel(arch, max(experts) + copies, copies))
+        )
     elif ep > 1 and ep % tp and tp % ep:
         message = say("Expert groups of {ep} ranks don't align with tensor groups of {tp}.", ep=ep, tp=tp)
         errors.append(
-            _error("expert_parallel", ep, message, tuple(s for s in valid_expert_parallel(arch, 64) if s % tp == 0))
+            _error(
+                "expert_parallel", ep, message, tuple(s for s in valid_expert_parallel(arch, 64, copies) if s % tp == 0)
+            )
         )
     if pp > arch.layers:
         message = say("{stages} stages for {layers} layers.", stages=pp, layers=arch.layers)

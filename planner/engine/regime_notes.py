@@ -26,6 +26,9 @@ def check_regimes(arch: ModelArch, question: InferenceQuestion, draft: ModelArch
         errors.append(_fault("attention_ranks", "data", say("The model has no experts."), "auto, tensor"))
     if question.redundant_experts and not has_experts:
         errors.append(_fault("redundant_experts", question.redundant_experts, say("The model has no experts."), "0"))
+    elif question.redundant_experts and question.expert_parallel == 1:
+        message = say("Copies of experts need ranks to spread over.")
+        errors.append(_fault("redundant_experts", question.redundant_experts, message, say("0, or expert ranks")))
     if question.max_model_len is not None and question.max_model_len < tokens:
         message = say("Input and output together are {tokens:,} tokens.", tokens=tokens)
         errors.append(

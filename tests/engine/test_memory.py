@@ -161,7 +161,8 @@ def test_parts_sum_to_the_budget(
     parts = found.weights + found.activation_peak + found.non_torch + found.cuda_graphs + found.kv_pool
 
     assert float(parts) == pytest.approx(float(found.budget), rel=1e-9)
-    assert float(found.budget) == pytest.approx(utilization * total_gib * GIB, rel=1e-9)
+    room = total_gib * GIB - float(found.unbudgeted)
+    assert float(found.budget) == pytest.approx(min(utilization * total_gib * GIB, room), rel=1e-9)
     assert not bool(found.fits) or float(found.kv_pool) > 0
 
 

@@ -72,3 +72,14 @@ def test_expert_parallelism_needs_experts():
     (error,) = check_layout(arch(32, 8), tp=1, ep=2)
     assert error.allowed == "1"
     assert valid_expert_parallel(arch(32, 8), 8) == (1,)
+
+
+def test_copies_of_experts_make_other_groups_valid() -> None:
+    moe = arch(128, 128, experts=256, intermediate=2048)
+    # DeepSeek-V3's service: 256 + 32 = 288 experts over 144 ranks, 2 on each.
+    assert check_layout(moe, tp=1, ep=144, copies=32) == []
+    (error,) = check_layout(moe, tp=1, ep=144)
+    assert error.field == "expert_parallel"
+    (error,) = check_layout(moe, tp=1, ep=128, copies=32)
+    assert error.message == "256 experts and 32 copies are not divisible by 128."
+    assert error.allowed == "1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 36, 48, 72, 96, ..."
