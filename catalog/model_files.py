@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
@@ -23,27 +23,39 @@ _VARIANTS = re.compile(
     r"|2506|2507|2509|2512|0324|0528|0905|bnb4bit)$"
 )
 """Endings that name a tuning, a date or a repack of the same architecture."""
+_WRITTEN = re.compile(r"[A-Za-z0-9 \t._+/\\:,()\[\]@'&~-]*")
+"""What names are written with; a letter of another script that looks like one of these is another name."""
 
 
 def model_key(name: str) -> str:
     """A name as it is looked up: lower case, without organization and punctuation.
 
-    >>> model_key("meta-llama/Llama-3.1-8B") == model_key("llama 3.1 8b")
+    Numbers stay apart: 3.1 70B is not 3.17 0B.
+
+    >>> model_key("meta-llama/Llama-3.1-8B") == model_key("llama3.1 8b")
     True
     """
-    return "".join(_words(name))
+    return _joined(_words(name))
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Words without what separates them, but for two numbers."""
+    key = words[0]
+    for word in words[1:]:
+        key += f"-{word}" if key[-1:].isdigit() and word[0].isdigit() else word
+    return key
 
 
 def architecture_key(name: str) -> str:
     """As ``model_key``, without the endings that leave the architecture as it is.
 
     >>> architecture_key("RedHatAI/Meta-Llama-3.1-70B-Instruct-quantized.w8a8")
-    'llama3.170b'
+    'llama3.1-70b'
     """
     words = _words(name)
     while len(words) > 1 and _VARIANTS.fullmatch(words[-1]):
         words.pop()
-    return "".join(words[1:] if words[0] == "meta" else words)
+    return _joined(words[1:] if words[0] == "meta" and len(words) > 1 else words)
 
 
 def _words(name: str) -> list[str]:
@@ -64,7 +76,9 @@ def index_names(named: Iterable[tuple[Iterable[str], T]]) -> dict[str, T]:
 
 
 def look_up(index: Mapping[str, T], name: str) -> T | None:
-    """The entry a name stands for: itself, or the model it is a repack or tuning of."""
+    """The entry a name stands for: itself, or the model it is a repack or tuning of; nothing that looks like one."""
+    if not _WRITTEN.fullmatch(name.strip()):
+        return None
     return index.get(model_key(name)) or index.get(architecture_key(name))
 
 

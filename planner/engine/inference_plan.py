@@ -41,6 +41,7 @@ from planner.engine.serving_candidates import candidate_keys
 from planner.engine.serving_regimes import question_draft
 from planner.engine.sizing import demand_of
 from planner.engine.speculation import cache_arch
+from planner.engine.unused_fields import unused
 from planner.engine.workload import InferenceQuestion
 
 FloatArray = NDArray[np.float64]
@@ -127,7 +128,11 @@ def plan_inference(
         options_found=found,
         options_tried=int(offers[candidates.shape].sum()),
         rejections=in_order(rejections),
-        advice=(*warnings(arch), *(starting if options else advise(question, rejections, support))),
+        advice=(
+            *warnings(arch),
+            *unused(question, arch),
+            *(starting if options else advise(question, rejections, support)),
+        ),
         assumptions=tuple(_assumptions(question, arch, memory_profile, snapshot.prices)),
     )
 

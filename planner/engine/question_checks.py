@@ -79,6 +79,12 @@ def check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
             say("Name the draft model."),
             say("a catalog name or a Hugging Face id"),
         ),
+        (
+            values["speculation"] != "draft_model" and bool(values["draft_model"]),
+            "draft_model",
+            say("Only speculation with a draft model has one."),
+            say("empty, or speculation draft_model"),
+        ),
     )
     return [
         FieldError(field=field, value=values[field], message=message, allowed=allowed, code="conflict")

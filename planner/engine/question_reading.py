@@ -49,6 +49,14 @@ def _together(question_type: type, values: Mapping[str, Any], wrong: set[str]) -
             allowed=say("a catalog name, a Hugging Face id, or config"),
             code="required",
         )
+    if values["model"] and values["config"] is not None:
+        yield FieldError(
+            field="model",
+            value=values["model"],
+            message=say("Name a model or give its config, not both."),
+            allowed=say("{model} or {config}", model=FieldName("model"), config=FieldName("config")),
+            code="conflict",
+        )
     if question_type is InferenceQuestion:
         if not wrong.intersection(TRAFFIC_FIELDS):
             yield from check_traffic(values)

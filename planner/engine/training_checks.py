@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_arch import ModelArch
+from planner.engine.param_count import count_parameters
 from planner.engine.sentences import Code, Noun, say
 from planner.engine.training.layouts import AskedLayout, InvalidSize, invalid_sizes
 from planner.engine.training.profile import FrameworkProfile
 from planner.engine.training.work import ModelWork
+from planner.engine.training_limits import deadline_of
 from planner.engine.training_question import TrainingQuestion
+from planner.engine.training_remarks import MINUTES_PER_DAY
 
+SIZE_SLACK = 0.02
+"""Tied embeddings and towers make small differences between models of one size."""
 VOCABULARY_SLACK = 0.02
 """Vocabularies are padded differently; a larger difference is another tokenizer."""
 SHARDING_WORDS = {
@@ -28,6 +34,7 @@ def check_training(
     asked: AskedLayout,
     framework: FrameworkProfile,
     teacher: ModelArch | None,
+    today: date,
 ) -> None:
     """Raise ``InvalidQuestion`` naming every field that asks for what model, method or framework can't do."""
     errors = [
@@ -35,6 +42,7 @@ def check_training(
         *_context_length(question, arch),
         *_framework(question, asked, framework),
         *_teacher(question, arch, teacher),
+        *_checkpoints(question, today),
     ]
     if errors:
         raise InvalidQuestion(errors)
@@ -154,4 +162,41 @@ def _teacher(question: TrainingQuestion, arch: ModelArch, teacher: ModelArch | N
                 student=arch.vocab,
             ),
             say("a model with the student's tokenizer"),
+        )
+    else:
+        yield from _smaller_teacher(question, arch, teacher)
+
+
+def _smaller_teacher(question: TrainingQuestion, arch: ModelArch, teacher: ModelArch) -> Iterator[FieldError]:
+    """A teacher knows at least as much as its student: one of its own size teaches too."""
+    theirs, ours = count_parameters(teacher).total, count_parameters(arch).total
+    if theirs < (1.0 - SIZE_SLACK) * ours:
+        yield _fault(
+            "teacher",
+            question.teacher,
+            say(
+                "It has {teacher:.3g} B parameters, the student {student:.3g} B: a smaller model teaches nothing.",
+                teacher=theirs / 1e9,
+                student=ours / 1e9,
+            ),
+            say("a model of the student's size or larger"),
+        )
+
+
+def _checkpoints(question: TrainingQuestion, today: date) -> Iterator[FieldError]:
+    """The first checkpoint comes before the run must be over."""
+    minutes = question.checkpoint_minutes
+    if minutes is None:
+        return
+    try:
+        days = deadline_of(question, today).days
+    except InvalidQuestion:
+        return  # The deadline's own fault is told where it is read.
+    if minutes >= days * MINUTES_PER_DAY:
+        yield FieldError(
+            field="checkpoint_minutes",
+            value=minutes,
+            message=say("The run must be over within {days:,g} days: it would save no checkpoint.", days=days),
+            allowed=say("less than {minutes:,g} minutes", minutes=days * MINUTES_PER_DAY),
+            code="out_of_range",
         )

@@ -33,7 +33,9 @@ from planner.engine.training_over_limits import Slowdown, advise_limits, reject_
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_ranking import TrainingRanking, rank_options
 from planner.engine.training_rejections import reject_clusters
+from planner.engine.training_remarks import no_checkpoint
 from planner.engine.training_run import Run, chosen_batch, describe_run, stored_words
+from planner.engine.unused_fields import unused
 
 IntArray = NDArray[np.int64]
 
@@ -99,7 +101,13 @@ def plan_training(
         options_found=found,
         options_tried=tried,
         rejections=in_order(rejections),
-        advice=(*warnings(arch), *run.advice, *ways_out),
+        advice=(
+            *warnings(arch),
+            *unused(question, arch),
+            *no_checkpoint(question, options),
+            *run.advice,
+            *ways_out,
+        ),
         assumptions=(
             *run.assumptions,
             stored_words(question, run),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.engine.answers import Advice
+from planner.engine.answers import Advice, TrainingOption
+from planner.engine.cost import recommended
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import Noun, say
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
 from planner.engine.training_question import TrainingQuestion
 
+MINUTES_PER_DAY: Final = 24.0 * 60.0
 LONGEST_DAYS: Final = 366.0
 """Options longer than a year are left out unless a deadline says otherwise."""
 FINETUNE_METHODS: Final = frozenset({"full_finetune", "lora", "qlora"})
@@ -60,6 +62,23 @@ def remarks(question: TrainingQuestion, run: Described) -> Iterator[Advice]:
             ),
             value=f"{run.critical:.0f}",
         )
+
+
+def no_checkpoint(question: TrainingQuestion, options: Sequence[TrainingOption]) -> Iterator[Advice]:
+    """A warning where the recommended run is over before the first checkpoint of the interval asked for."""
+    chosen = next((option for option in options if option.id == recommended(options)), None)
+    if chosen is None or question.checkpoint_minutes is None:
+        return
+    minutes = chosen.speed.days * MINUTES_PER_DAY
+    if question.checkpoint_minutes < minutes:
+        return
+    said = say(
+        "Warning: the recommended run takes {run:,.0f} minutes and would save its first checkpoint after {asked:,g}: "
+        "every interruption starts it anew.",
+        run=minutes,
+        asked=question.checkpoint_minutes,
+    )
+    yield Advice(field="checkpoint_minutes", suggestion=said, value="", is_warning=True)
 
 
 def assumptions(question: TrainingQuestion, run: Described) -> Iterator[str]:

@@ -81,7 +81,7 @@ def describe_run(
         micro_batch=question.micro_batch,
     )
     framework = profiles.frameworks[profiles.question_frameworks[question.framework]]
-    check_training(question, arch, work, asked, framework, teacher)
+    check_training(question, arch, work, asked, framework, teacher, today)
     counts = count_parameters(arch)
     tokens = question.tokens if question.tokens is not None else optimal_tokens(counts)
     critical = critical_batch_tokens(final_loss(counts.active, max(tokens, 1e6)))

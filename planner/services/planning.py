@@ -36,6 +36,9 @@ from planner.selectors.scope import Scope
 
 Asked = TypeVar("Asked", bound=PlaceAndPurchase)
 NAMED_OPTIONS = 3
+NAMED_MODELS = 3
+MEANT = 0.75
+"""From this likeness on a name is a slip of another one."""
 _PRICES: ContextVar[Scope | None] = ContextVar("prices", default=None)
 
 
@@ -230,8 +233,11 @@ def _unsupported(error: UnsupportedModel) -> FieldError:
 
 
 def _unknown_model(name: str) -> FieldError:
-    near = difflib.get_close_matches(name, model_names(), n=3, cutoff=0.3)
+    near = difflib.get_close_matches(name, model_names(), n=NAMED_MODELS, cutoff=0.3)
+    meant = difflib.get_close_matches(name, near, n=NAMED_MODELS, cutoff=MEANT)
     hint = say("for example {names}; ", names=", ".join(near)) if near else ""
+    if meant:
+        hint = say("did you mean {names}? Else ", names=", ".join(meant))
     return FieldError(
         field="model",
         value=name,

@@ -106,3 +106,19 @@ def test_every_measured_model_is_known() -> None:
             missing |= {row["model"] for row in csv.DictReader(file) if find_model(row["model"]) is None}
 
     assert missing == set()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Llama 3.17 0B",
+        "Llama 3.1 7 0B",
+        "Llam\N{CYRILLIC SMALL LETTER A} 3.1 70B",
+        "Llama 3.1 70B \N{LATIN SMALL LETTER E WITH ACUTE}",
+        "Llama 3.1 70B\N{ZERO WIDTH SPACE}",
+        "Llama 3.1 70B!!!",
+        "Llama 3.1 70B-foo",
+    ],
+)
+def test_names_that_look_like_one_are_not_that_one(asked: str) -> None:
+    assert find_model(asked) is None

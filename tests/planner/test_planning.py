@@ -103,3 +103,25 @@ def test_a_card_has_one_memory_whatever_it_does(accelerator: str, gib: float) ->
     for memory in (served, trained):
         assert sum(memory.parts_gib.values()) + memory.free_gib == pytest.approx(memory.capacity_gib)
     assert served.parts_gib["driver"] == pytest.approx(0.5, abs=0.3)
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize("asked", ["Llama 3.1 70B-foo", "Llam\N{CYRILLIC SMALL LETTER A} 3.1 70B", "Llama 3.17 0B"])
+@pytest.mark.parametrize("field", ["model", "draft_model", "teacher"])
+def test_a_name_that_is_nearly_one_is_asked_back(field: str, asked: str) -> None:
+    plan = plan_training if field == "teacher" else plan_inference
+    traffic = {"tokens": 1e9, "method": "distillation"} if field == "teacher" else {"requests_per_second": 1}
+    drafts = {"speculation": "draft_model"} if field == "draft_model" else {}
+    with pytest.raises(InvalidQuestion) as caught:
+        plan({"model": "Llama 3.1 70B", **traffic, **drafts, field: asked})
+    (fault,) = caught.value.errors
+    assert (fault.field, fault.code) == (field, "unknown_model")
+    assert fault.allowed.startswith("did you mean Llama 3.1 70B")
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_model_beside_a_config_is_refused() -> None:
+    for plan, traffic in ((plan_inference, {"concurrency": 1}), (plan_training, {"tokens": 1e9})):
+        with pytest.raises(InvalidQuestion) as caught:
+            plan({"model": "Llama 3.1 8B", "config": LLAMA_CONFIG, **traffic})
+        assert [(error.field, error.code) for error in caught.value.errors] == [("model", "conflict")]
