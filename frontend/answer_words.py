@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from frontend.words import field_label, plain
+from frontend.words import field_label, named, plain
 
 LIMITS: dict[str, str | Promise] = {
     "kv_memory": _("KV cache memory"),
@@ -197,31 +199,33 @@ FLAGS: dict[str, str | Promise] = {
 }
 
 
+def _heading(words: Mapping[str, str | Promise], code: str) -> str:
+    return str(words.get(code, plain(code).capitalize()))
+
+
 def limit(code: str) -> str:
-    return str(LIMITS.get(code, plain(code)))
+    return named(LIMITS, code)
 
 
 def memory_part(code: str) -> str:
-    return str(MEMORY_PARTS.get(code, plain(code).capitalize()))
+    return _heading(MEMORY_PARTS, code)
 
 
 def term(name: str) -> str:
-    return str(TERMS.get(name, plain(name)))
+    return named(TERMS, name)
 
 
 def rejection(code: str) -> str:
     """Why options were left out, as a heading; a filter says which."""
-    if code in REJECTIONS:
-        return str(REJECTIONS[code])
-    if code.startswith("filter_"):
+    if code.startswith("filter_") and code not in REJECTIONS:
         return gettext("Left out by a filter: %(name)s") % {"name": field_label(code.removeprefix("filter_"))}
-    return plain(code).capitalize()
+    return _heading(REJECTIONS, code)
 
 
 def group(code: str) -> str:
-    return str(GROUPS.get(code, plain(code).capitalize()))
+    return _heading(GROUPS, code)
 
 
 def flag(code: str) -> str:
     """What is special about a price."""
-    return str(FLAGS.get(code, plain(code)))
+    return named(FLAGS, code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from frontend.words import plain
+from frontend.words import named
 
 KINDS: dict[str, str | Promise] = {
     "organization": _("organization"),
@@ -92,4 +92,4 @@ def rate(code: str) -> str:
 
 def delivery_error(code: str) -> str:
     """Why a webhook could not be reached."""
-    return str(DELIVERY_ERRORS.get(code, plain(code)))
+    return named(DELIVERY_ERRORS, code)

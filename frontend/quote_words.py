@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from frontend.words import plain
+from frontend.words import named
 
 QUOTE_CATEGORIES: dict[str, str | Promise] = {
     "compute": _("Compute"),
@@ -43,14 +43,14 @@ QUOTE_STATUSES: dict[str, str | Promise] = {
 
 def quote_category(code: str) -> str:
     """A kind of line of a quote."""
-    return str(QUOTE_CATEGORIES.get(code, plain(code)))
+    return named(QUOTE_CATEGORIES, code)
 
 
 def quote_unit(code: str) -> str:
     """What a line counts."""
-    return str(QUOTE_UNITS.get(code, plain(code)))
+    return named(QUOTE_UNITS, code)
 
 
 def quote_status(code: str) -> str:
     """Where a quote is in its life."""
-    return str(QUOTE_STATUSES.get(code, code))
+    return named(QUOTE_STATUSES, code)

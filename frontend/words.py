@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -104,6 +105,11 @@ def _display_names() -> dict[str, str]:
 def plain(code: str) -> str:
     """A code with no words of its own, readable: ``decode_bandwidth`` -> ``decode bandwidth``."""
     return code.replace("_", " ")
+
+
+def named(words: Mapping[str, str | Promise], code: str) -> str:
+    """A code's own words, else the code made readable."""
+    return str(words.get(code, plain(code)))
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ Figure = dict[str, Any]
 INK, MUTE, LINE, ACCENT, PANEL, BAD = "#16191c", "#566067", "#dfe2e3", "#0f5c6e", "#ffffff", "#a3261b"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6a00")
 REST = "#8a9298"
+DASHES = ("solid", "dash", "dot", "dashdot")
 HEAT = ("#d6ebf3", "#3f9dbf", "#05384a")
 """From little to much."""
 TOKENS = {
@@ -110,7 +111,17 @@ def above(title: str) -> Figure:
     return note(title, 0, 1, **where) | {"font": {"color": MUTE, "size": 13}}
 
 
-DASHES = ("solid", "dash", "dot", "dashdot")
+def ring(xs: Sequence[float], ys: Sequence[float]) -> Figure:
+    """What marks chosen points, drawn around those of another trace."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": list(xs),
+        "y": list(ys),
+        "marker": {"symbol": "circle-open", "size": 22, "color": ACCENT, "line": {"width": 3, "color": ACCENT}},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
 
 
 def linear_ticks(low: float, high: float) -> list[float]:

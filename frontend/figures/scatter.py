@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from frontend.figures.canvas import (
-    ACCENT,
     BAD,
     MUTE,
     PANEL,
@@ -20,6 +19,7 @@ from frontend.figures.canvas import (
     base_layout,
     log_axis,
     note,
+    ring,
 )
 
 RING_RADIUS = 8
@@ -226,15 +226,7 @@ def _front_line(front: Sequence[Point]) -> Figure:
 
 
 def _ring(chosen: Sequence[Point]) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [point.x for point in chosen],
-        "y": [point.y for point in chosen],
-        "marker": {"symbol": "circle-open", "size": 22, "color": ACCENT, "line": {"width": 3, "color": ACCENT}},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
+    return ring([point.x for point in chosen], [point.y for point in chosen])
 
 
 def _labels(

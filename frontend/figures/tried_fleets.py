@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontend.figures.canvas import (
-    ACCENT,
     INK,
     SERIES,
     SYMBOLS,
@@ -16,6 +15,7 @@ from frontend.figures.canvas import (
     linear_axis,
     linear_ticks,
     log_axis,
+    ring,
 )
 
 
@@ -45,18 +45,7 @@ def against_cost(tried: Sequence[Tried], cost: Axis, y: Axis) -> Figure:
     groups = list(dict.fromkeys(each.group for each in tried))
     traces = [_tried_trace(n, group, [each for each in tried if each.group == group]) for n, group in enumerate(groups)]
     chosen = [each for each in tried if each.is_chosen]
-    ring = {"symbol": "circle-open", "size": 22, "color": ACCENT, "line": {"width": 3, "color": ACCENT}}
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [each.cost for each in chosen],
-            "y": [each.value for each in chosen],
-            "marker": ring,
-            "hoverinfo": "skip",
-            "showlegend": False,
-        }
-    )
+    traces.append(ring([each.cost for each in chosen], [each.value for each in chosen]))
     layout["showlegend"] = len(groups) > 1
     layout["dragmode"] = False
     return {"data": traces, "layout": layout}

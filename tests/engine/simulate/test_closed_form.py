@@ -7,6 +7,7 @@ that share an iteration and prompts of several chunks, with and without asynchro
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,14 +125,25 @@ def simulated(
     return simulate(one_pool(kind), [traffic])
 
 
+def both_at(
+    load: float, step: StepCoefficients, prompt: int, answer: int, budget: int, **loop: Any
+) -> tuple[ServingEstimate, Outcome]:
+    """The closed form and the simulator at a share of the capacity that the former gives."""
+    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    asked = (step, prompt, answer, budget, load * capacity)
+    return closed_form(*asked, **loop), simulated(*asked, **loop)
+
+
+def assert_means_agree(expected: ServingEstimate, outcome: Outcome, ttft: float = 0.03, tpot: float = 0.03) -> None:
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=ttft)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=tpot)
+
+
 @pytest.mark.parametrize(("prompt", "answer", "budget"), WORKLOADS)
 @pytest.mark.parametrize("name", STEPS)
 def test_agree_at_30_percent_of_capacity(name: str, prompt: int, answer: int, budget: int) -> None:
-    capacity = float(closed_form(STEPS[name], prompt, answer, budget, 1e-6).capacity_requests_s[0])
-    expected = closed_form(STEPS[name], prompt, answer, budget, 0.3 * capacity)
-    outcome = simulated(STEPS[name], prompt, answer, budget, 0.3 * capacity)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+    expected, outcome = both_at(0.3, STEPS[name], prompt, answer, budget)
+    assert_means_agree(expected, outcome)
 
 
 RANKED = {
@@ -152,22 +164,16 @@ def test_attention_ranks_agree(name: str, prompt: int, answer: int, budget: int)
     """
     step = RANKED[name]
     budget *= int(step.attention_ranks)
-    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
-    expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
-    outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.04)
+    expected, outcome = both_at(0.3, step, prompt, answer, budget)
+    assert_means_agree(expected, outcome, tpot=0.04)
 
 
 @pytest.mark.parametrize(("prompt", "answer"), [(8000, 100), (3000, 50), (3000, 800)])
 @pytest.mark.parametrize("name", STEPS)
 def test_prompts_of_several_chunks_agree_too(name: str, prompt: int, answer: int) -> None:
     """On a budget of 2,048 each prompt has iterations to itself, and the others queue."""
-    capacity = float(closed_form(STEPS[name], prompt, answer, 2048, 1e-6).capacity_requests_s[0])
-    expected = closed_form(STEPS[name], prompt, answer, 2048, 0.3 * capacity)
-    outcome = simulated(STEPS[name], prompt, answer, 2048, 0.3 * capacity)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+    expected, outcome = both_at(0.3, STEPS[name], prompt, answer, 2048)
+    assert_means_agree(expected, outcome)
 
 
 @pytest.mark.parametrize(("prompt", "answer"), [(100, 200), (300, 800), (700, 200), (1500, 800), (3000, 200)])
@@ -176,9 +182,7 @@ def test_percentiles_agree(name: str, prompt: int, answer: int) -> None:
     """Prompts that fit the budget of their rank twice: half of all first tokens, and one in a hundred, come as late."""
     step = (STEPS | RANKED)[name]
     budget = 8192 * int(step.attention_ranks)
-    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
-    expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
-    outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
+    expected, outcome = both_at(0.3, step, prompt, answer, budget)
     for statistic, quantile in [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]:
         assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=0.08)
         assert expected.tpot_s[statistic][0] == pytest.approx(outcome.tpot.quantile_s(quantile), rel=0.15)
@@ -189,9 +193,7 @@ def test_percentiles_agree(name: str, prompt: int, answer: int) -> None:
 def test_percentiles_of_prompts_in_chunks_agree_roughly(name: str, prompt: int, answer: int) -> None:
     step = (STEPS | RANKED)[name]
     budget = 2048 * int(step.attention_ranks)
-    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
-    expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
-    outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
+    expected, outcome = both_at(0.3, step, prompt, answer, budget)
     for statistic, quantile in [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)]:
         within = 0.18 if name in RANKED else 0.12
         assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=within)
@@ -201,9 +203,7 @@ def test_percentiles_of_prompts_in_chunks_agree_roughly(name: str, prompt: int, 
 @pytest.mark.parametrize(("name", "prompt"), [("8b", 300), ("8b", 700), ("70b, tensor", 1500), ("experts", 700)])
 def test_bursts_and_even_gaps_agree_roughly(name: str, prompt: int, arrival_cv: float, mean: float, p99: float) -> None:
     """Gamma gaps: with CV 3 half of all requests come within a few iterations of another."""
-    capacity = float(closed_form(STEPS[name], prompt, 200, 8192, 1e-6).capacity_requests_s[0])
-    expected = closed_form(STEPS[name], prompt, 200, 8192, 0.3 * capacity, arrival_cv=arrival_cv)
-    outcome = simulated(STEPS[name], prompt, 200, 8192, 0.3 * capacity, arrival_cv=arrival_cv)
+    expected, outcome = both_at(0.3, STEPS[name], prompt, 200, 8192, arrival_cv=arrival_cv)
     assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=mean)
     assert expected.ttft_s["p99"][0] == pytest.approx(outcome.ttft.quantile_s(0.99), rel=p99)
 
@@ -212,20 +212,15 @@ def test_bursts_and_even_gaps_agree_roughly(name: str, prompt: int, arrival_cv: 
 @pytest.mark.parametrize("name", ["8b", "70b, tensor", "experts"])
 def test_bursts_of_prompts_in_chunks_wait_as_long(name: str, arrival_cv: float) -> None:
     """Behind each other: by the usual two moments they would wait half as long."""
-    capacity = float(closed_form(STEPS[name], 3000, 200, 2048, 1e-6).capacity_requests_s[0])
-    expected = closed_form(STEPS[name], 3000, 200, 2048, 0.3 * capacity, arrival_cv=arrival_cv)
-    outcome = simulated(STEPS[name], 3000, 200, 2048, 0.3 * capacity, arrival_cv=arrival_cv)
+    expected, outcome = both_at(0.3, STEPS[name], 3000, 200, 2048, arrival_cv=arrival_cv)
     assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.15)
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_short_prompts_by_the_handful_agree(name: str) -> None:
     """100 tokens, 20 answered: most iterations carry several prompts."""
-    capacity = float(closed_form(STEPS[name], 100, 20, 8192, 1e-6).capacity_requests_s[0])
-    expected = closed_form(STEPS[name], 100, 20, 8192, 0.3 * capacity)
-    outcome = simulated(STEPS[name], 100, 20, 8192, 0.3 * capacity)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+    expected, outcome = both_at(0.3, STEPS[name], 100, 20, 8192)
+    assert_means_agree(expected, outcome)
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -233,8 +228,7 @@ def test_alone_they_are_the_same(name: str) -> None:
     """Hardly any load: nothing is averaged, and both count the same iterations."""
     expected = closed_form(STEPS[name], 1000, 200, 2048, 1e-3)
     outcome = simulated(STEPS[name], 1000, 200, 2048, 1e-3)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=1e-3)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=1e-3)
+    assert_means_agree(expected, outcome, 1e-3, 1e-3)
 
 
 @pytest.mark.parametrize("prompt", [1000, 8000])
@@ -252,21 +246,16 @@ def test_a_lone_prompt_passes_every_stage(prompt: int) -> None:
 @pytest.mark.parametrize(("load", "within"), [(0.05, 0.02), (0.6, 0.05)])
 def test_agree_beside_the_working_point(load: float, within: float) -> None:
     for prompt, answer, budget in [(1000, 200, 2048), (300, 300, 8192)]:
-        capacity = float(closed_form(DENSE, prompt, answer, budget, 1e-6).capacity_requests_s[0])
-        expected = closed_form(DENSE, prompt, answer, budget, load * capacity)
-        outcome = simulated(DENSE, prompt, answer, budget, load * capacity)
-        assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=within)
-        assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=within)
+        expected, outcome = both_at(load, DENSE, prompt, answer, budget)
+        assert_means_agree(expected, outcome, within, within)
 
 
 @pytest.mark.parametrize(("prompt", "answer", "budget"), WORKLOADS)
 def test_agree_without_asynchronous_scheduling(prompt: int, answer: int, budget: int) -> None:
     capacity = float(closed_form(DENSE, prompt, answer, budget, 1e-6).capacity_requests_s[0])
     ahead = closed_form(DENSE, prompt, answer, budget, 0.3 * capacity)
-    expected = closed_form(DENSE, prompt, answer, budget, 0.3 * capacity, lookahead=False)
-    outcome = simulated(DENSE, prompt, answer, budget, 0.3 * capacity, lookahead=False)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+    expected, outcome = both_at(0.3, DENSE, prompt, answer, budget, lookahead=False)
+    assert_means_agree(expected, outcome)
     assert ahead.ttft_s["mean"][0] > expected.ttft_s["mean"][0] + 0.7 * expected.terms["gemm"][0]
 
 
