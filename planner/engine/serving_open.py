@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, pipeline_fill
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
+from planner.engine.serving_short import SHORT, at_work, held_up_after
 from planner.engine.serving_spread import FirstTokens
 
 FloatArray = NDArray[np.float64]
@@ -70,6 +71,7 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     s = prompts.sharing
     each = busy / np.maximum(rate, 1e-12)
     present = 1.0 - np.exp(-(decoding + rate * (each + prompts.chunks * iteration)))
+    present = np.where(_short(c, load), at_work(decoding + rate * prompts.chunks * iteration, busy), present)
     # Several prompts an iteration: what is left of it is longer by those it holds, and they come along.
     lumps = each * busy / (1.0 - busy**2) * (load.arrival_cv**2 + load.length_cv**2)
     others = rate * (present * mean + lumps)
@@ -166,11 +168,13 @@ def _decoding(
     """
     places = limits.sequences + np.zeros_like(rate)
     decodes = load.decode_tokens / c.tokens_per_step
+    short = _short(c, load)
     arriving = np.zeros_like(rate)
     bunched = np.zeros_like(rate)
+    changed = np.zeros_like(rate)
 
     def decode(sequences: FloatArray) -> FloatArray:
-        nonlocal arriving, bunched
+        nonlocal arriving, bunched, changed
         met = np.minimum(1.0 + sequences + bunched, places)
         prompts = prompts_of(c, load, limits, met, *_company(arriving))
         queue = _queue(c, load, prompts, rate, met)
@@ -179,11 +183,19 @@ def _decoding(
         iteration = _iteration(c, load, np.minimum(1.0 + sequences + bunched, places), spread)
         mean = iteration / (1.0 - busy)
         after = busy * _held_up(c, rate, prompts, queue, mean, busy) / (1.0 - busy)
+        if np.any(short):
+            following = 0.0 * busy if queue is None else _following(c, rate, prompts, queue, mean)
+            soon = held_up_after(prompts, queue, rate, decodes, iteration, busy, c.lookahead, following)
+            after = np.where(short, soon, after)
         meet = np.clip(1.0 - 2.0 / ((1.0 - busy) * np.maximum(decodes, 1.0)), 0.0, 1.0)
         followers = busy * (1.0 + busy**2) / (1.0 - busy)
         bunched = ((2.0 - busy) * followers + prompts.sharing * busy**2) * meet
         # Iterations that hold prompts last longer, so more come during them than during others.
-        arriving = rate * mean + busy**2 / (1.0 - busy**2)
+        coming = rate * mean + busy**2 / (1.0 - busy**2)
+        # Where hardly anything decodes, prompts alone decide how long an iteration is: by turns too long and too short.
+        change = coming - arriving
+        arriving = arriving + np.where(short & (change * changed < 0.0), change / 2.0, change)
+        changed = change
         seconds: FloatArray = np.where(decodes > 0, decodes * mean + after, 0.0 * mean)
         return seconds
 
@@ -199,6 +211,11 @@ def _decoding(
         sequences = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
     seconds = decode(sequences)
     return np.minimum(rate * seconds, places), seconds, arriving
+
+
+def _short(c: ServingCoefficients, load: ServingLoad) -> Any:
+    """Where answers end before what their prompt holds up has passed."""
+    return load.decode_tokens / c.tokens_per_step < SHORT
 
 
 def _company(arriving: Any) -> tuple[Any, Any]:
@@ -217,21 +234,25 @@ def _held_up(
 ) -> Any:
     """How much longer prompts could gather before a first token than before an average iteration, seconds.
 
-    Those that share an iteration gather while one's own prompt takes; others as long as one waits and is served, less
-    what gathers, and what is left half done, at the end of any iteration.
+    Those that share an iteration gather while one's own prompt takes.
     """
-    alone = np.zeros_like(busy)
-    if queue is not None:
-        left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
-        # Beyond what the ranks serve no more come in that time: the wait is that of ranks hardly ever idle.
-        coming = np.minimum(rate, MOST_BUSY * prompts.ranks / queue.service_s)
-        left = left + coming * mean * prompts.chunks * (queue.wait_s + queue.service_s / 2.0)
-        follow = np.maximum(queue.wait_s + queue.service_s - left, 0.0)
-        # Side by side, others are about as far as they came later: one more iteration where the next is fixed ahead.
-        longer = np.maximum(queue.own_s - mean, 0.0)
-        beside = (prompts.chunks + 1.0) / 2.0 + c.lookahead * (1.0 - 1.0 / prompts.chunks)
-        alone = np.where(prompts.ranks > 1.0, beside * longer, follow)
+    alone = 0.0 * busy if queue is None else _following(c, rate, prompts, queue, mean)
     return prompts.sharing * prompts.alone_s * (1.0 + busy**2) + (1.0 - prompts.sharing) * alone
+
+
+def _following(c: ServingCoefficients, rate: FloatArray, prompts: Prompts, queue: PromptQueue, mean: Any) -> Any:
+    """The same of prompts in chunks: as long as one waits and is served, less what gathers, and what is left half done,
+    at the end of any iteration.
+    """
+    left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
+    # Beyond what the ranks serve no more come in that time: the wait is that of ranks hardly ever idle.
+    coming = np.minimum(rate, MOST_BUSY * prompts.ranks / queue.service_s)
+    left = left + coming * mean * prompts.chunks * (queue.wait_s + queue.service_s / 2.0)
+    follow = np.maximum(queue.wait_s + queue.service_s - left, 0.0)
+    # Side by side, others are about as far as they came later: one more iteration where the next is fixed ahead.
+    longer = np.maximum(queue.own_s - mean, 0.0)
+    beside = (prompts.chunks + 1.0) / 2.0 + c.lookahead * (1.0 - 1.0 / prompts.chunks)
+    return np.where(prompts.ranks > 1.0, beside * longer, follow)
 
 
 def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: FloatArray) -> FloatArray:

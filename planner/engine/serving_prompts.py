@@ -88,6 +88,8 @@ class Prompts:
     """Of two and of all that go on side by side: what one iteration takes longer."""
     sharing: Any
     """1 where two prompts fit the token budget, 0 where hardly one does."""
+    fitting: Any
+    """Prompts that fit the budget which decodes leave."""
     chunks: Any
     ranks: Any
     """Prompts in chunks of their own that go on at a time."""
@@ -177,6 +179,7 @@ def prompts_of(
         alone_s=alone,
         crowd_s=crowd,
         sharing=sharing,
+        fitting=room / prompt,
         chunks=chunks,
         ranks=ranks,
     )

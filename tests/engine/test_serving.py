@@ -112,20 +112,22 @@ def test_first_tokens_of_a_closed_loop_scatter():
     assert 1.3 < many["p99"][0] / many["mean"][0] < 2.0
 
 
-@given(LENGTHS, st.floats(0.01, 0.9), st.floats(0.01, 0.9))
-def test_more_load_never_lowers_latency(lengths, less, more):
-    """But for 2 %, with prompts of a few tokens, where most iterations come to be launched without a graph; and for the
-    95th percentile between the tokens of answers of a few, whose mean can't grow any more.
+@pytest.mark.parametrize("launches", [False, True])
+@given(lengths=LENGTHS, less=st.floats(0.01, 0.95), more=st.floats(0.01, 0.95))
+def test_more_load_never_lowers_latency(launches, lengths, less, more):
+    """But for a percent or two where most iterations come to be launched without a graph, with prompts of a few tokens;
+    and for the 95th percentile between the tokens of answers of a few, whose mean can't grow any more.
     """
     less, more = sorted((less, more))
     c = build_coefficients(LLAMA_8B, candidates(), serving_profiles())
+    c = c if launches else without_launches(c)
     capacity = float(steady_state(c, opened(lengths[0], lengths[1], 1e-6), LIMITS_8B).capacity_requests_s[0])
     low = steady_state(c, opened(lengths[0], lengths[1], less * capacity), LIMITS_8B)
     high = steady_state(c, opened(lengths[0], lengths[1], more * capacity), LIMITS_8B)
     for name in ("mean", "p95"):
-        short = 0.9 if name == "p95" and lengths[1] < 20 else 0.98
-        assert high.tpot_s[name][0] >= low.tpot_s[name][0] * short
-        assert high.ttft_s[name][0] >= low.ttft_s[name][0] * 0.98
+        short = name == "p95" and lengths[1] < 20
+        assert high.tpot_s[name][0] >= low.tpot_s[name][0] * (0.98 if launches or short else 0.999)
+        assert high.ttft_s[name][0] >= low.ttft_s[name][0] * (0.98 if launches else 0.999)
 
 
 @given(LENGTHS, st.integers(1, 4000))

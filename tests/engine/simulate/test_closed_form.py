@@ -223,6 +223,33 @@ def test_short_prompts_by_the_handful_agree(name: str) -> None:
     assert_means_agree(expected, outcome)
 
 
+@pytest.mark.parametrize(("prompt", "budget"), [(100, 8192), (700, 8192), (1500, 8192), (8000, 2048), (8000, 8192)])
+@pytest.mark.parametrize("answer", [5, 10, 20, 50])
+@pytest.mark.parametrize("name", ["8b", "70b, tensor", "two stages"])
+def test_short_answers_agree(name: str, answer: int, prompt: int, budget: int) -> None:
+    """An answer of a few tokens ends before all that its prompt held up has passed: it meets the start of it only."""
+    capacity = float(closed_form(STEPS[name], prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    expected = closed_form(STEPS[name], prompt, answer, budget, 0.3 * capacity)
+    outcome = simulated(STEPS[name], prompt, answer, budget, 0.3 * capacity)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.045)
+
+
+@pytest.mark.parametrize(("prompt", "budget"), [(700, 8192), (700, 2048), (8000, 2048)])
+@pytest.mark.parametrize("answer", [2, 5])
+@pytest.mark.parametrize("name", [*STEPS, *RANKED])
+def test_two_tokens_agree_roughly(name: str, answer: int, prompt: int, budget: int) -> None:
+    """Between two tokens there is one iteration: whether it holds others' prompts is all that counts."""
+    step = (STEPS | RANKED)[name]
+    budget *= int(step.attention_ranks)
+    capacity = float(closed_form(step, prompt, answer, budget, 1e-6).capacity_requests_s[0])
+    expected = closed_form(step, prompt, answer, budget, 0.3 * capacity)
+    outcome = simulated(step, prompt, answer, budget, 0.3 * capacity)
+    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.08)
+    within = 0.25 if name in RANKED and prompt * step.attention_ranks > budget else 0.16
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=within)
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_alone_they_are_the_same(name: str) -> None:
     """Hardly any load: nothing is averaged, and both count the same iterations."""
