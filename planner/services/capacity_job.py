@@ -14,7 +14,7 @@ from planner.models import User
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
-from planner.services.simulation_job import SimulationJob, read_part, read_simulation, too_many_requests
+from planner.services.simulation_job import SimulationJob, check_options, read_part, read_simulation, too_many_requests
 from planner.services.stored_traces import has_trace, may_use_trace
 
 MOST_REQUESTS: Final = 5_000_000
@@ -32,7 +32,7 @@ class CapacityJob:
 
 def check_capacity(params: Mapping[str, Any], owner: User | None) -> None:
     """Raise ``InvalidQuestion`` for parameters that a worker would refuse, and for a trace that isn't ``owner``'s."""
-    read_capacity(params, has=partial(may_use_trace, user=owner))
+    check_options(read_capacity(params, has=partial(may_use_trace, user=owner)).simulation)
 
 
 def read_capacity(params: Mapping[str, Any], *, has: Callable[[str], bool] = has_trace) -> CapacityJob:

@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunPart, RunStatus, User
 from planner.selectors.scope import Scope
+from planner.services.planning import prices_of
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.run_parts import resend_lost_parts, worker_lost_error
 from planner.services.stored_traces import delete_trace, traces_older_than
@@ -43,9 +44,10 @@ def create_run(*, kind: str, params: Mapping[str, Any], owner: User | None = Non
         raise InvalidQuestion(
             [FieldError(field="kind", value=kind, message="Unknown kind.", allowed=known, code="unknown_kind")]
         )
-    run_kind.check(params, owner)
     if scope is not None:
         scope.require("planner.use_prices")
+    with prices_of(scope):
+        run_kind.check(params, owner)
     organization = scope.organization if scope is not None else None
     run = Run.objects.create(kind=kind, params=dict(params), owner=owner, organization=organization)
     transaction.on_commit(partial(announce_run, run_id=run.pk))

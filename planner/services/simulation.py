@@ -14,10 +14,8 @@ from typing import Any, Protocol
 from catalog.profiles import serving_profiles
 from catalog.selectors import catalog_snapshot
 from planner.engine.answers import InferenceOption, InferencePlan
-from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_summary import summarize
 from planner.engine.question_reading import parse_question
-from planner.engine.sentences import say
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet, planned_fleet
@@ -29,6 +27,7 @@ from planner.engine.simulate.setup import BatchedReplica
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
+from planner.services.plan_options import chosen_option
 from planner.services.planning import memory_profile_of, plan_inference, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
@@ -189,33 +188,6 @@ def planned_cluster(raw_plan: Mapping[str, Any], option: str = "") -> PlannedClu
     return PlannedCluster(
         question=parse_question(InferenceQuestion, raw_plan), plan=plan, option=chosen_option(plan, option)
     )
-
-
-def chosen_option(plan: InferencePlan, wanted: str) -> InferenceOption:
-    """The plan's option by id or place (from 0); the first where nothing is named."""
-    if not plan.options:
-        advice = "; ".join(f"{each.field}: {each.suggestion}" for each in plan.advice)
-        raise InvalidQuestion(
-            [
-                FieldError(
-                    field="plan", value=None, message=say("Nothing fits this question."), allowed=advice or "another"
-                )
-            ]
-        )
-    by_name = {option.id: option for option in plan.options}
-    by_name |= {str(place): option for place, option in enumerate(plan.options)}
-    if wanted and wanted not in by_name:
-        raise InvalidQuestion(
-            [
-                FieldError(
-                    field="option",
-                    value=wanted,
-                    message=say("Not an option of this plan."),
-                    allowed=say("0 to {last}, or an option's id", last=len(plan.options) - 1),
-                )
-            ]
-        )
-    return by_name[wanted] if wanted else plan.options[0]
 
 
 def fleet_of(

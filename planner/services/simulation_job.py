@@ -6,7 +6,7 @@ Checking needs no simulator, so that any process may start the job; running it i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,8 @@ from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_li
 from planner.engine.workload import InferenceQuestion
 from planner.models import User
 from planner.services.json_input import check_json_types
-from planner.services.planning import resolve_model
+from planner.services.plan_options import chosen_option
+from planner.services.planning import plan_inference, resolve_model
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
 from planner.services.stored_traces import has_trace, may_use_trace
 
@@ -71,7 +72,26 @@ class SimulationJob:
 
 def check_simulation(params: Mapping[str, Any], owner: User | None) -> None:
     """Raise ``InvalidQuestion`` for parameters that a worker would refuse, and for a trace that isn't ``owner``'s."""
-    read_simulation(params, has=partial(may_use_trace, user=owner))
+    check_options(read_simulation(params, has=partial(may_use_trace, user=owner)))
+
+
+def check_options(job: SimulationJob) -> None:
+    """Raise ``InvalidQuestion`` where the question has no plan, or its plan lacks an option that a scenario names."""
+    try:
+        plan = plan_inference(job.question)
+    except InvalidQuestion as invalid:
+        raise InvalidQuestion([_inside("question", fault) for fault in invalid.errors]) from invalid
+    faults: list[FieldError] = []
+    for place, region in enumerate(job.regions):
+        try:
+            chosen_option(plan, region.scenario.option)
+        except InvalidQuestion as invalid:
+            part = f"regions.{place}.scenario" if region.name else "scenario"
+            faults += [_inside(part, fault) if fault.field == "option" else fault for fault in invalid.errors]
+    if not plan.options:
+        faults = [replace(faults[0], field="question")]
+    if faults:
+        raise InvalidQuestion(faults)
 
 
 def read_simulation(

@@ -166,3 +166,38 @@ def test_a_trace_sent_without_an_account_is_for_whoever_knows_its_id(client: Cli
     delete_trace(trace)
     assert start(client, {"question": QUESTION, "trace": trace}).status_code == 400
     assert not StoredTrace.objects.exists()
+
+
+NOWHERE = QUESTION | {"model": "Llama 3.1 70B", "accelerators": ["l4"], "max_nodes": 1}
+
+
+@pytest.mark.parametrize("address", ["simulations", "capacity-searches"])
+@pytest.mark.parametrize(
+    ("body", "attr", "code"),
+    [
+        ({"scenario": {"option": "no-such-option"}}, "scenario.option", "unknown_option"),
+        ({"scenario": {"option": "99999"}}, "scenario.option", "unknown_option"),
+        (
+            {"regions": [{"name": "a"}, {"name": "b", "scenario": {"option": "none"}}]},
+            "regions.1.scenario.option",
+            "unknown_option",
+        ),
+        ({"question": NOWHERE}, "question", "nothing_fits"),
+        ({"question": QUESTION | {"providers": ["nobody"]}}, "question.providers", "unknown_name"),
+    ],
+)
+def test_what_the_plan_lacks_is_refused_at_once(
+    client: Client, catalog: object, address: str, body: dict[str, Any], attr: str, code: str
+) -> None:
+    asked = {"question": QUESTION, **body}
+    limited = asked | {"question": asked["question"] | {"ttft_ms": 60_000}}
+    response = client.post(f"/api/v1/{address}/", json.dumps(limited), content_type="application/json")
+    assert response.status_code == 400
+    assert [(fault["attr"], fault["code"]) for fault in response.json()["errors"]] == [(attr, code)]
+    assert not Run.objects.exists()
+
+
+def test_options_are_named_by_id_and_by_place(client: Client, catalog: object) -> None:
+    planned = client.post("/api/v1/plans/inference/", json.dumps(QUESTION), content_type="application/json").json()
+    for option in (planned["options"][1]["id"], "1"):
+        assert start(client, {"question": QUESTION, "scenario": {"option": option}}).status_code == 202
