@@ -31,6 +31,8 @@ _PROFILE_FIELDS = (
     "sequence_parallel",
     "loss_parallel",
     "low_precision_frozen_base",
+    "compiled",
+    "compiled_adapters",
     "keep_gathered",
     "gather_for_stages",
     "buckets_messages",

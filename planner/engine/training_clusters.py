@@ -15,7 +15,7 @@ from planner.engine.sentences import Code, joined, say
 from planner.engine.training.nodes import NodeHardware
 from planner.engine.training.power import power_share
 from planner.engine.training.profile import Context, FrameworkProfile, TrainingProfiles
-from planner.engine.training.recipe import FROZEN_METHODS, PEAK_FORMAT
+from planner.engine.training.recipe import FROZEN_METHODS, PEAK_FORMAT, is_eager
 from planner.engine.training.search import ClusterSize
 from planner.engine.training_question import TrainingQuestion
 
@@ -174,6 +174,7 @@ def _hardware(
             kind="moe" if any(group.kind == "moe" for group in arch.ffn) else "dense",
             measure="allocated",
             trains_adapters=question.method in FROZEN_METHODS,
+            fusion="eager" if is_eager(question.method, framework) else "fused",
             messages="bucketed" if framework.buckets_messages else "single",
             async_tensor=question.async_tensor_parallel,
             accelerator=accelerator.key,

@@ -11,6 +11,7 @@ from planner.engine.cost import recommended
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import Noun, say
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
+from planner.engine.training.recipe import is_eager
 from planner.engine.training_question import TrainingQuestion
 
 MINUTES_PER_DAY: Final = 24.0 * 60.0
@@ -143,3 +144,5 @@ def _data(question: TrainingQuestion, run: Described, finetunes: bool) -> Iterat
         yield say("Packed documents of {tokens:,.0f} tokens on average; attention stays inside each.", tokens=document)
     if question.method in ("lora", "qlora"):
         yield say("Adapters on every linear layer of the frozen base.")
+    if is_eager(question.method, run.framework):
+        yield say("Kernels are not compiled: norms and gates keep their results, which takes memory and time.")

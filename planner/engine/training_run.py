@@ -23,7 +23,7 @@ from planner.engine.training.batch import (
 from planner.engine.training.goodput import Reliability, goodput
 from planner.engine.training.layouts import AskedLayout
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
-from planner.engine.training.recipe import FROZEN_METHODS, RecipeSpec, model_flops_per_token, recipe
+from planner.engine.training.recipe import FROZEN_METHODS, RecipeSpec, is_eager, model_flops_per_token, recipe
 from planner.engine.training.search import LayoutQuestion
 from planner.engine.training.work import ModelWork, model_work
 from planner.engine.training_checks import check_training
@@ -95,6 +95,7 @@ def describe_run(
         lora_rank=question.lora_rank,
         document_tokens=_attended_tokens(question, profiles),
         year=float(today.year),
+        eager=is_eager(question.method, framework),
         natural_routing=question.expert_routing == "natural",
         offload=question.offload,
         gradient_compression=question.gradient_compression,

@@ -37,6 +37,10 @@ class FrameworkProfile:
     loss_parallel: bool
     low_precision_frozen_base: bool
     """A frozen base is kept only in the matrix-multiplication format (8 or 4 bit)."""
+    compiled: bool
+    """Kernels are compiled or hand-fused unless a run says otherwise."""
+    compiled_adapters: bool
+    """The same of adapters on a frozen base."""
     keep_gathered: bool
     gather_for_stages: bool
     buckets_messages: bool

@@ -111,6 +111,11 @@ def recipe(spec: RecipeSpec, work: ModelWork, framework: FrameworkProfile) -> Tr
     )
 
 
+def is_eager(method: str, framework: FrameworkProfile) -> bool:
+    """Whether norms, gates and rotations run as separate operations that keep their results, as the framework does."""
+    return not (framework.compiled_adapters if method in FROZEN_METHODS else framework.compiled)
+
+
 def base_bytes(spec: RecipeSpec, framework: FrameworkProfile) -> float:
     """Bytes a parameter of a frozen base: NF4 for QLoRA, 8 bit where the framework keeps no 16-bit copy."""
     if spec.method == "qlora":

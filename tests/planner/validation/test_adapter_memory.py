@@ -17,6 +17,7 @@ from catalog.training_files import training_profiles
 from planner.engine.training.memory import training_memory
 from planner.engine.training.profile import memory_constants
 from planner.engine.units import GB
+from planner.services.planning import plan_training
 from planner.services.validation.training_case import TrainingCase, context_of, stack_cases
 from planner.services.validation.training_measurements import Measurement, read_measurements
 
@@ -74,3 +75,33 @@ def test_the_published_8b_lies_between_its_two_cards() -> None:
     """torchtune's README: LoRA of Llama 3 8B takes 16.2 GiB on an RTX 4090 and 30.3 GiB on an A6000, same settings."""
     case = published("llama3-8b LoRA", source="torchtune")
     assert 16.2 < peak_gb(case) * GB / 2**30 < 30.3
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(
+    ("method", "sequences", "measured_gb"), [("lora", 1, 21.30), ("lora", 2, 29.07), ("qlora", 1, 14.14)]
+)
+def test_a_plan_of_adapters_takes_what_was_measured(method: str, sequences: int, measured_gb: float) -> None:
+    """The same runs as the page asks for them: PyTorch libraries run adapters eagerly."""
+    asked = {
+        "model": "Llama 2 7B",
+        "method": method,
+        "framework": "ddp",
+        "tokens": 1e6,
+        "gpus": 1,
+        "micro_batch": sequences,
+        "sequence_length": 1304,
+        "global_batch_tokens": 1304 * sequences,
+        "packing": "padded",
+        "document_tokens": 1304,
+        "optimizer": "adamw_bf16",
+        "recompute": "none",
+        "sharding": "none",
+    }
+    planned = plan_training(asked)
+    parts = planned.options[0].memory.parts_gib
+    assert sum(parts.values()) * 2**30 / GB == pytest.approx(measured_gb, rel=0.14)
+    assert any(line.startswith("Kernels are not compiled") for line in planned.assumptions)
+    assert not any(
+        line.startswith("Kernels") for line in plan_training(asked | {"method": "full_finetune"}).assumptions
+    )
