@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import Advice, Rejection, TrainingOption, TrainingPlan
+from planner.engine.checked_advice import Tried, checked
 from planner.engine.cost import recommended
-from planner.engine.errors import Faults
+from planner.engine.errors import Faults, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import summarize, warnings
@@ -50,8 +51,21 @@ def plan_training(
     profiles: TrainingProfiles,
     today: date,
     teacher: ModelArch | None = None,
+    *,
+    tries: bool = True,
 ) -> TrainingPlan:
-    """Size, time and price every way to train ``arch``; raises ``InvalidQuestion`` for what can't be asked."""
+    """Size, time and price every way to train ``arch``; raises ``InvalidQuestion`` for what can't be asked.
+
+    Where nothing fits, the changes advised are planned with first, but for plans made to do so (``tries`` false).
+    """
+
+    def planned(changed: TrainingQuestion) -> Tried:
+        try:
+            answer = plan_training(changed, arch, snapshot, profiles, today, teacher, tries=False)
+        except InvalidQuestion:
+            return False, ()
+        return bool(answer.options), [advice for advice in answer.advice if not advice.is_warning]
+
     table = offer_table(snapshot)
     faults = Faults()
     with faults.gathered():
@@ -85,6 +99,8 @@ def plan_training(
     ways_out: Sequence[Advice] = ()
     if not options:
         ways_out = over or advise(question, rejections, [table.shapes[row] for row in used], profiles)
+        if tries and not over:
+            ways_out = checked(replace(question, max_options=1), ways_out, planned)
     return TrainingPlan(
         question=asdict(question),
         catalog_version=snapshot.version,

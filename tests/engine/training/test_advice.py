@@ -51,3 +51,50 @@ def test_time_lost_to_failures_is_said_in_numbers() -> None:
     (first, second) = plan(checkpoint_minutes=0.1, checkpoint_stall_s=36_000).advice
     assert "failures and checkpoints take 100% of the time" in first.suggestion
     assert second.suggestion.startswith("Set checkpoint_stall_s to 10 s, as usual")
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields"),
+    [
+        (LARGE | {"precision": "nvfp4", "gpus": 1, "max_nodes": 64}, {"precision", "gpus"}),
+        (LARGE | {"framework": "ddp", "max_nodes": 1}, {"framework", "max_nodes"}),
+    ],
+)
+def test_two_changes_are_given_together_where_one_is_too_little(asked: dict[str, Any], fields: set[str]) -> None:
+    answer = plan(**asked)
+    assert {advice.field for advice in answer.advice} == fields
+    for advice in answer.advice:
+        (other,) = fields - {advice.field}
+        assert advice.suggestion.endswith(f"It helps only together with the change of {other}.")
+        assert not followed(answer, asked, {advice.field}).options
+    assert followed(answer, asked, fields).options
+
+
+def test_a_change_that_is_not_enough_says_so() -> None:
+    asked = LARGE | {"precision": "nvfp4", "gpus": 1, "framework": "ddp"}
+    answer = plan(**asked)
+    assert answer.advice
+    assert all(advice.suggestion.endswith("By itself that is not enough.") for advice in answer.advice)
+    for advice in answer.advice:
+        assert not followed(answer, asked, {advice.field}).options
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        LARGE | {"gpus": 8, "max_nodes": 64},
+        LARGE | {"nodes": 1, "recompute": "none"},
+        LARGE | {"method": "full_finetune", "max_nodes": 1, "sharding": "none"},
+        {"precision": "nvfp4", "method": "qlora"},
+        {"tensor_parallel": 8, "gpus": 4, "micro_batch": 4096},
+    ],
+)
+def test_every_change_that_is_given_alone_helps(asked: dict[str, Any]) -> None:
+    answer = plan(**asked)
+    assert not answer.options
+    assert answer.advice
+    changes = [{advice.field} for advice in answer.advice]
+    if any("only together" in advice.suggestion for advice in answer.advice):
+        changes = [set().union(*changes)]
+    for fields in changes:
+        assert followed(answer, asked, fields).options, fields
