@@ -167,6 +167,7 @@ def serving_profiles() -> ServingProfiles:
         engines={name: EngineSettings(**settings) for name, settings in parsed["engines"].items()},
         support={name: _engine_support(row) for name, row in supported.items()},
         releases=_releases(),
+        versions=_versions(),
         calibrated_as={name: str(row["constants_of"]) for name, row in supported.items() if "constants_of" in row},
         bands={name: _bands(name, rows) for name, rows in parsed["bands"].items()},
         fitted_on=parsed["fitted_on"],
@@ -178,14 +179,29 @@ def serving_profiles() -> ServingProfiles:
     )
 
 
-def _releases() -> dict[str, tuple[tuple[tuple[int, ...], str], ...]]:
-    """Dated releases of each engine: those that measurements name, and those that memory profiles begin with."""
-    found: dict[str, set[tuple[tuple[int, ...], str]]] = {}
-    for engine, dated in load_profile_file("serving_engines.json")["releases"].items():
-        found.setdefault(engine, set()).update((version_key(version), date) for version, date in dated.items())
+def _dated_versions() -> dict[str, dict[str, str]]:
+    """Versions of each engine with their months: those that measurements name, and that memory profiles begin with."""
+    engines = load_profile_file("serving_engines.json")
+    found: dict[str, dict[str, str]] = {}
     for row in load_profile_file("serving_memory_profiles.json")["profiles"]:
-        found.setdefault(row["engine"], set()).add((version_key(row["version"]), row["date"]))
-    return {engine: tuple(sorted(item for item in dated if item[0])) for engine, dated in found.items()}
+        found.setdefault(row["engine"], {})[row["version"]] = row["date"]
+    for listed in (engines["measured"], engines["releases"]):
+        for engine, dated in listed.items():
+            numbered = {version.lstrip("~"): date for version, date in dated.items() if version_key(version)}
+            found.setdefault(engine, {}).update(numbered)
+    return found
+
+
+def _releases() -> dict[str, tuple[tuple[tuple[int, ...], str], ...]]:
+    return {
+        engine: tuple(sorted({(version_key(version), date) for version, date in dated.items()}))
+        for engine, dated in _dated_versions().items()
+    }
+
+
+def _versions() -> dict[str, tuple[str, ...]]:
+    """The same as text, the oldest first."""
+    return {engine: tuple(sorted(dated, key=version_key)) for engine, dated in _dated_versions().items()}
 
 
 def _bands(quantity: str, rows: Sequence[Mapping[str, Any]]) -> ResidualBands:

@@ -151,9 +151,13 @@ def serving_candidates(
 
 
 def era_of(profiles: ServingProfiles, engine: str, version: str) -> str:
-    """The quarter of the latest release known up to ``version``; the newest fitted where none is stated."""
-    passed = [date for number, date in profiles.releases.get(engine, ()) if number <= version_key(version)]
-    return engine_era(max(passed)) if version and passed else profiles.newest_era(engine)
+    """The quarter of the latest release known up to ``version``; up to the newest one where none is stated.
+
+    A build between releases has no number of its own: it is as new as what was fitted last.
+    """
+    key = version_key(version)
+    passed = [date for number, date in profiles.releases.get(engine, ()) if not version or number <= key]
+    return engine_era(max(passed)) if passed else profiles.newest_era(engine)
 
 
 def _mode(question: InferenceQuestion, count: int) -> IntArray | None:

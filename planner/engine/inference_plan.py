@@ -20,6 +20,7 @@ from planner.engine.candidates import check_pinned, enumerate_candidates
 from planner.engine.confidence import ResidualBands, confidence_beyond, confidence_of
 from planner.engine.cost import recommended
 from planner.engine.engine_log import EngineLog
+from planner.engine.engine_release import check_version, release_assumption, release_warnings
 from planner.engine.engine_support import ANYWHERE
 from planner.engine.errors import Faults, FieldError, InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
@@ -76,6 +77,8 @@ def plan_inference(
     with faults.gathered():
         check_cache(question, support)
     with faults.gathered():
+        check_version(question, profiles)
+    with faults.gathered():
         selection = select_offers(table, question, today)
     faults.raise_any()
     demand = demand_of(question, memory_profile.allocator.block_tokens)
@@ -131,9 +134,13 @@ def plan_inference(
         advice=(
             *warnings(arch),
             *unused(question, arch),
+            *release_warnings(question, profiles),
             *(starting if options else advise(question, rejections, support)),
         ),
-        assumptions=tuple(_assumptions(question, arch, memory_profile, snapshot.prices)),
+        assumptions=(
+            *release_assumption(question, profiles),
+            *_assumptions(question, arch, memory_profile, snapshot.prices),
+        ),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +11,6 @@ from planner.engine.sentences import FieldName, say
 TRAFFIC_PAIRS = (("users", "requests_per_user_per_day"), ("offline_requests", "offline_hours"))
 TRAFFIC_FIELDS = ("requests_per_second", "concurrency", *TRAFFIC_PAIRS[0], *TRAFFIC_PAIRS[1])
 """The four ways to state the traffic."""
-VERSION = re.compile(r"v?\d{1,6}(\.\d{1,6}){0,5}([a-z.+-][0-9a-z.+-]*)?$", re.ASCII | re.IGNORECASE)
 
 
 def check_traffic(values: Mapping[str, Any]) -> list[FieldError]:
@@ -55,9 +53,7 @@ def check_regimes(values: Mapping[str, Any]) -> list[FieldError]:
     batched = values["batching"] != "continuous"
     offline = values["offline_requests"] is not None
     split = values["pools"] != "together"
-    version = values["engine_version"]
     faults = (
-        (bool(version) and not VERSION.match(version), "engine_version", say("Not a version."), "0.20.1"),
         (
             offline and values["ttft_ms"] is not None,
             "ttft_ms",

@@ -106,6 +106,8 @@ class ServingProfiles:
     """What each engine runs on."""
     releases: Mapping[str, tuple[tuple[tuple[int, ...], str], ...]] = field(default_factory=dict)
     """Releases whose month is known, by engine: (numbers of the version, year and month)."""
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The same releases as they are called, the oldest first."""
 
     resolved: dict[tuple[str, ...], FloatArray] = field(init=False, default_factory=dict, compare=False, repr=False)
     """Constants by attribute values, kept once they were multiplied out: a plan meets the same few again and again."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from catalog.profiles import serving_memory_profile, serving_profiles
+from catalog.profiles import serving_profiles
 from planner.engine.answers import InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.inference_evaluate import era_of
 from planner.engine.inference_plan import plan_inference
 from planner.engine.question_reading import parse_question
 from planner.engine.workload import InferenceQuestion
+from planner.services.planning import memory_profile_of
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, snapshot
 
@@ -20,7 +21,7 @@ from tests.engine.small_catalog import TODAY, snapshot
 def plan(model: str, version: str, **raw: Any) -> InferencePlan:
     asked = {"model": model, "requests_per_second": 1, "engine_version": version, "weight_formats": ["auto"], **raw}
     question = parse_question(InferenceQuestion, asked)
-    memory = serving_memory_profile("vllm", version=version or None)
+    memory = memory_profile_of(question)
     return plan_inference(question, published(model), snapshot(), serving_profiles(), memory, TODAY)
 
 
@@ -52,8 +53,49 @@ def test_the_version_counted_with_is_said() -> None:
     assert any("as of version 0.8" in line for line in plan("llama-3.1-8b", "0.11.2").assumptions)
 
 
-@pytest.mark.parametrize("version", ["latest", "0,20", "1.2; rm"])
-def test_what_is_no_version_is_refused(version: str) -> None:
+@pytest.mark.parametrize("version", ["latest", "0,20", "1.2; rm", "0.1.9"])
+def test_what_is_no_known_version_is_refused_with_those_that_are(version: str) -> None:
     with pytest.raises(InvalidQuestion) as refused:
         plan("llama-3.1-8b", version)
-    assert [error.field for error in refused.value.errors] == ["engine_version"]
+    (error,) = refused.value.errors
+    assert error.field == "engine_version"
+    assert error.allowed.startswith("from 0.2 on, such as 0.24.0, 0.21, ")
+
+
+NEWEST = {"vllm": "0.24.0", "sglang": "0.5.10.post1", "tensorrt_llm": "1.3.0rc1", "llama_cpp": "b2854"}
+
+
+@pytest.mark.parametrize(("engine", "newest"), NEWEST.items())
+@pytest.mark.parametrize(
+    ("model", "weight_format"),
+    [("llama-3.1-8b", "bf16"), ("llama-3.1-8b", "fp8"), ("qwen3-30b-a3b", "fp8"), ("llama-3.1-8b", "gguf_q8_0")],
+)
+def test_no_version_is_the_newest_release_known(engine: str, newest: str, model: str, weight_format: str) -> None:
+    unstated, stated = (plan(model, version, engine=engine, weight_formats=[weight_format]) for version in ("", newest))
+    assert [option.speed for option in unstated.options] == [option.speed for option in stated.options]
+    assert [option.memory for option in unstated.options] == [option.memory for option in stated.options]
+    assert f"Speed as of {engine}, version {newest}, the newest one known." in unstated.assumptions
+    assert f"Speed as of {engine}, version {newest}." in stated.assumptions
+    assert not [advice for advice in stated.advice if advice.field == "engine_version"]
+
+
+def test_a_version_is_the_same_with_and_without_its_zero() -> None:
+    assert plan("llama-3.1-8b", "0.24").options == plan("llama-3.1-8b", "v0.24.0").options
+
+
+@pytest.mark.parametrize("version", ["0.25.1", "99.0"])
+def test_a_version_newer_than_all_is_planned_as_the_newest_and_said(version: str) -> None:
+    found, newest = plan("llama-3.1-8b", version), plan("llama-3.1-8b", "0.24.0")
+    assert found.options == newest.options
+    (warning,) = [advice for advice in found.advice if advice.field == "engine_version"]
+    assert warning.is_warning
+    assert warning.value == "0.24.0"
+    assert "newer than any version known (0.24.0)" in warning.suggestion
+
+
+@pytest.mark.parametrize("version", ["nightly", "nightly-dev-20260402-d7256eb6", "main"])
+def test_a_build_between_releases_is_as_new_as_the_newest_quarter(version: str) -> None:
+    found = plan("llama-3.1-8b", version)
+    assert found.options
+    assert not [advice for advice in found.advice if advice.field == "engine_version"]
+    assert era_of(serving_profiles(), "sglang", version) == serving_profiles().newest_era("sglang")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 ENGINE = ROOT / "planner" / "engine"
 SPOKEN = (
     *("inference_working", "training_working", "inference_plan", "training_plan", "training_remarks", "training_run"),
-    *("regime_notes", "model_summary"),
+    *("regime_notes", "model_summary", "engine_release"),
 )
 """Modules of the engine whose words stand in an annex."""
 PO = ROOT / "frontend" / "locale" / "id" / "LC_MESSAGES" / "django.po"
@@ -177,3 +177,5 @@ def test_thousands_are_written_as_the_language_does_and_versions_are_left_alone(
     )
     assert "8.192 token" in said
     assert "0.21" in wording("id").planned("Engine profile: vllm, memory as of version 0.21.")
+    assert "0.24" in wording("id").planned("Speed as of vllm, version 0.24.")
+    assert "0.24" in wording("id").planned("Speed as of vllm, version 0.24, the newest one known.")
