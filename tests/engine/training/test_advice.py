@@ -71,7 +71,7 @@ def test_two_changes_are_given_together_where_one_is_too_little(asked: dict[str,
 
 
 def test_a_change_that_is_not_enough_says_so() -> None:
-    asked = LARGE | {"precision": "nvfp4", "gpus": 1, "framework": "ddp"}
+    asked: dict[str, Any] = LARGE | {"precision": "nvfp4", "gpus": 1, "framework": "ddp"}
     answer = plan(**asked)
     assert answer.advice
     assert all(advice.suggestion.endswith("By itself that is not enough.") for advice in answer.advice)
