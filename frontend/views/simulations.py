@@ -25,8 +25,9 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_like
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
+from planner.services.planned_traffic import traffic_of_plan
 from planner.services.runs import create_run
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 
@@ -86,12 +87,11 @@ def _typed_parts(query: QueryDict) -> dict[str, str]:
 
 
 def _from_plan(asked: Asked) -> dict[str, str]:
-    """Traffic like the question's: its mean load, and lengths whose mean is the asked one."""
+    """Traffic like the plan's: its mean load, and lengths whose mean is the asked one."""
     try:
-        question = parse_question(InferenceQuestion, asked.raw)
+        like = traffic_of_plan(asked.raw, parse_question(InferenceQuestion, asked.raw), {})
     except InvalidQuestion:
         return {}
-    like = traffic_like(question, {})
     return {f"traffic-{name}": default_text(value) for name, value in like.items() if name in TRAFFIC}
 
 

@@ -15,11 +15,12 @@ from planner.engine.question_reading import parse_question
 from planner.engine.sentences import say
 from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_like
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.models import User
 from planner.services.json_input import check_json_types
 from planner.services.plan_options import chosen_option
+from planner.services.planned_traffic import traffic_of_plan
 from planner.services.planning import plan_inference, resolve_model
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
 from planner.services.stored_traces import has_trace, may_use_trace
@@ -172,7 +173,7 @@ def _name_faults(name: object, before: Sequence[str]) -> list[FieldError]:
 
 def _with_common(region: Mapping[str, Any], params: Mapping[str, Any], place: int) -> dict[str, Any]:
     """The region's parts over the common ones; a common seed gives each region traffic of its own."""
-    joined: dict[str, Any] = {}
+    joined: dict[str, Any] = {"question": params.get("question")}
     for part in ("scenario", "traffic"):
         common, own = params.get(part, {}), region.get(part, {})
         both = isinstance(common, Mapping) and isinstance(own, Mapping)
@@ -212,8 +213,11 @@ def _read_region(
     trace, traffic = parts.get("trace"), None
     if trace is None:
         asked = parts.get("traffic", {})
-        if question is not None and isinstance(asked, Mapping):
-            asked = traffic_like(question, asked)
+        if question is not None and not faults and isinstance(asked, Mapping):
+            try:
+                asked = traffic_of_plan(parts["question"], question, asked, parts.get("scenario", {}).get("option", ""))
+            except InvalidQuestion as invalid:
+                faults += invalid.errors
         traffic = read_part("traffic", TrafficQuestion, asked, faults)
         if traffic is not None:
             faults += too_many_requests(traffic, MOST_REQUESTS)

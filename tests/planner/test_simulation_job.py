@@ -18,6 +18,7 @@ from planner.engine.errors import InvalidQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.models import Run, RunStatus, StoredTrace
 from planner.services import runs
+from planner.services.planning import plan_inference
 from planner.services.run_execution import execute_run
 from planner.services.run_kind import Spread, in_turn
 from planner.services.run_progress import RunCancelled
@@ -93,7 +94,6 @@ def test_too_many_requests_are_refused_with_a_length_that_would_do(catalog: obje
         ({"requests_per_second": 10}, 10.0),
         ({"users": 86_400, "requests_per_user_per_day": 3}, 3.0),
         ({"offline_requests": 7200, "offline_hours": 1}, 2.0),
-        ({"concurrency": 8}, 1.0),
     ],
 )
 def test_traffic_that_isnt_given_is_the_questions(catalog: object, load: dict[str, Any], rate: float) -> None:
@@ -108,6 +108,20 @@ def test_traffic_that_isnt_given_is_the_questions(catalog: object, load: dict[st
     assert given == TrafficQuestion(
         requests_per_second=4, input_median=500, output_median=256, output_sigma=0.5, input_max=100_000
     )
+
+
+def test_a_fixed_number_of_clients_sends_what_the_plan_serves_them(catalog: object) -> None:
+    question = {"model": "Llama 3.1 8B", "concurrency": 200, "accelerators": ["h100-sxm"]}
+    plan = plan_inference(question)
+    for option in ("", plan.options[-1].id):
+        region = read_simulation({"question": question, "scenario": {"option": option}}).regions[0]
+        assert region.traffic is not None
+        chosen = next(each for each in plan.options if each.id == (option or plan.options[0].id))
+        assert region.traffic.requests_per_second == pytest.approx(chosen.speed.peak_requests_s, rel=1e-3)
+        assert region.traffic.requests_per_second > 5
+    given = read_simulation({"question": question, "traffic": {"requests_per_second": 3}}).regions[0].traffic
+    assert given is not None
+    assert given.requests_per_second == 3
 
 
 def test_long_answers_of_the_question_are_not_cut(catalog: object) -> None:

@@ -102,7 +102,7 @@ class TrafficQuestion:
 def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[str, Any]:
     """The ``given`` fields of traffic, and where they say nothing the question's mean load and its lengths, fixed.
 
-    A side whose median is given keeps its default spread; a fixed number of clients has no rate to take.
+    A side whose median is given keeps its default spread; a fixed number of clients has a rate by its plan only.
 
     >>> asked = InferenceQuestion(model="m", requests_per_second=10.0, input_tokens=1024, output_tokens=256)
     >>> like = traffic_like(asked, {"hours": 0.1, "output_median": 90.0})
