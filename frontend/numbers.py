@@ -94,9 +94,16 @@ def duration(value_ms: float | None) -> str:
 
 
 def percent(value: float | None, places: int = 0) -> str:
-    """A share as percent."""
+    """A share as percent; something that would be written as nothing is less than the smallest step.
+
+    >>> percent(0.334), percent(0.0004), percent(0.0)
+    ('33 %', '< 1 %', '0 %')
+    """
     if value is None or not math.isfinite(value):
         return NOTHING
+    smallest = 10**-places
+    if 0 < value * 100 < smallest / 2:
+        return "< " + fixed(smallest, places) + " %"
     return fixed(value * 100, places) + " %"
 
 

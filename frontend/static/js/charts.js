@@ -19,6 +19,11 @@
 
   // Names beside points are placed for a laptop's width: where they would leave the drawing they change sides, or go.
   const LETTER = 6.8;
+  const PEN = document.createElement("canvas").getContext("2d");
+  const lengthOf = (note, font) => {
+    PEN.font = `${note.font?.size ?? font.size}px ${font.family}`;
+    return PEN.measureText(note.text).width;
+  };
   const HIGH_UP = 0.86;
   // Ticks whose words would touch: every second one goes, until none do.
   const thinned = (axis, span) => {
@@ -48,13 +53,13 @@
     // The words of a limit stand at the top: a name that would run into them goes.
     const underLimit = (note, at, length) => {
       if (!limit || (note.y - low) / (high - low) < HIGH_UP) return false;
-      const words = placeOf(limit) - limit.text.length * LETTER;
+      const words = placeOf(limit) - lengthOf(limit, layout.font);
       return note.xanchor === "left" && at + length > words && at < placeOf(limit);
     };
     const kept = annotations.filter((note) => {
       if (note.xref === "paper" || !note.xshift || note.yref === "paper") return true;
       const at = placeOf(note);
-      const length = note.text.length * LETTER + Math.abs(note.xshift);
+      const length = lengthOf(note, layout.font) + Math.abs(note.xshift);
       if (underLimit(note, at, length)) return false;
       const fitsLeft = at - length > margin.l - 6;
       const fitsRight = at + length < width - 4;
