@@ -7,7 +7,7 @@ other on the same kind of node is both cheaper and faster; what is rejected keep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from functools import cache
 from typing import Final
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Advice, Confidence, InferenceOption, InferencePlan
 from planner.engine.candidates import check_pinned, enumerate_candidates
+from planner.engine.checked_advice import Tried, checked
 from planner.engine.confidence import ResidualBands, confidence_beyond, confidence_of
 from planner.engine.cost import recommended
 from planner.engine.engine_log import EngineLog
@@ -60,11 +61,24 @@ def plan_inference(
     memory_profile: ServingMemoryProfile,
     today: date,
     draft: ModelArch | None = None,
+    *,
+    tries: bool = True,
 ) -> InferencePlan:
     """Size and price every way to serve ``arch``; raises ``InvalidQuestion`` for what can't be asked.
 
-    ``draft`` is the question's draft model, where it names one.
+    ``draft`` is the question's draft model, where it names one. Where nothing fits, the changes advised are planned
+    with first, but for plans made to do so (``tries`` false).
     """
+
+    def planned(changed: InferenceQuestion) -> Tried:
+        if changed.engine != question.engine:
+            return True, ()  # Another engine has a memory profile of its own, which isn't at hand here.
+        try:
+            answer = plan_inference(changed, arch, snapshot, profiles, memory_profile, today, draft, tries=False)
+        except InvalidQuestion:
+            return False, ()
+        return bool(answer.options), [advice for advice in answer.advice if not advice.is_warning]
+
     support = profiles.support.get(question.engine, ANYWHERE)
     table = offer_table(snapshot)
     faults = Faults()
@@ -118,6 +132,9 @@ def plan_inference(
         found = int(np.count_nonzero(ranking.within_budget))
         best = recommended(options)
         starting = log.start_warnings(question, next((option for option in options if option.id == best), None))
+    ways_out = () if options else advise(question, rejections, support)
+    if tries and ways_out:
+        ways_out = checked(replace(question, max_options=1), ways_out, planned)
     return InferencePlan(
         question=asdict(question),
         catalog_version=snapshot.version,
@@ -135,7 +152,7 @@ def plan_inference(
             *warnings(arch),
             *unused(question, arch),
             *release_warnings(question, profiles),
-            *(starting if options else advise(question, rejections, support)),
+            *(starting if options else ways_out),
         ),
         assumptions=(
             *release_assumption(question, profiles),

@@ -135,7 +135,8 @@ def test_unknown_filter_names_say_what_is_known() -> None:
 
 
 def test_too_large_a_model_is_rejected_with_the_number() -> None:
-    answer = plan(model="llama-3.1-405b", weight_formats=["bf16"], max_nodes=1)
+    asked: dict[str, Any] = {"model": "llama-3.1-405b", "weight_formats": ["bf16"], "max_nodes": 1}
+    answer = plan(**asked, requests_per_second=0.1)
     assert answer.options == ()
     memory = [r for r in answer.rejections if r.code == "memory"]
     assert memory
@@ -144,6 +145,9 @@ def test_too_large_a_model_is_rejected_with_the_number() -> None:
         assert rejection.limit is not None
         assert rejection.value > rejection.limit
     assert any(advice.field == "weight_formats" for advice in answer.advice)
+    # At 10 requests a second a node of four-bit weights is too slow: more nodes alone help.
+    assert [(advice.field, advice.value) for advice in plan(**asked).advice] == [("max_nodes", "10")]
+    assert plan(**asked | {"max_nodes": 10}).options
 
 
 def test_impossible_latency_is_rejected_with_the_best_there_is() -> None:
