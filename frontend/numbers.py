@@ -78,6 +78,16 @@ def money(value: Number | None, digits: int = 3) -> str:
     return "$" + rounded(value, digits)
 
 
+def price(value: Number | None, places: int = 2) -> str:
+    """USD for a table's column: that many decimals, or two digits where they would leave one or none of a price.
+
+    >>> price(4.4), price(1234.5, 0), price(0.00417), price(0.0607), price(0)
+    ('4.40', '1,234', '0.0042', '0.061', '0.00')
+    """
+    small = value is not None and 0 < abs(value) < Decimal(10) ** (1 - places)
+    return rounded(value, 2) if small else fixed(value, places)
+
+
 def duration(value_ms: float | None) -> str:
     """Milliseconds as ms, s or min, three significant digits.
 

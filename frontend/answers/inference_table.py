@@ -76,7 +76,7 @@ def _tokens_cell(option: InferenceOption) -> Cell:
         return table_cells.money_cell(option.usd_per_million_output, second=option.usd_per_million_input)
     paid = option.usd_per_million_input
     nothing = table_cells.not_applicable(_("One output token comes with the prefill."))
-    return replace(nothing, sub=numbers.fixed(paid, 2), sub_sort=str(paid))
+    return replace(nothing, sub=numbers.price(paid), sub_sort=str(paid))
 
 
 def _time_cell(first_ms: float | None, next_ms: float | None) -> Cell:

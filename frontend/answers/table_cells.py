@@ -38,12 +38,12 @@ def price_age(price: Price) -> Cell:
 def money_cell(value: Decimal, places: int = 2, second: Decimal | None = None) -> Cell:
     """A sum in USD, and a second one under it."""
     if second is None:
-        return Cell(text=numbers.fixed(value, places), sort=str(value), exact=f"{value:f} USD")
+        return Cell(text=numbers.price(value, places), sort=str(value), exact=f"{value:f} USD")
     return Cell(
-        text=numbers.fixed(value, places),
+        text=numbers.price(value, places),
         sort=str(value),
         exact=f"{value:f} · {second:f} USD",
-        sub=numbers.fixed(second, 2),
+        sub=numbers.price(second),
         sub_sort=str(second),
     )
 

@@ -48,3 +48,21 @@ def test_rounding_keeps_three_digits(value: float) -> None:
     read_back = float(numbers.rounded(value).replace(",", ""))
     assert read_back == pytest.approx(value, rel=0.00501)
     assert len(numbers.rounded(value).replace(",", "").replace(".", "").strip("0")) <= 3
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        (Decimal("0.00417"), 2, "0.0042"),
+        (Decimal("0.0607"), 2, "0.061"),
+        (Decimal("0.1"), 2, "0.10"),
+        (Decimal("4.4"), 2, "4.40"),
+        (Decimal("4.4"), 0, "4.4"),
+        (Decimal("189.8"), 0, "190"),
+        (Decimal(0), 2, "0.00"),
+        (None, 2, numbers.NOTHING),
+        (math.nan, 2, numbers.NOTHING),
+    ],
+)
+def test_a_price_in_a_table_is_never_rounded_to_nothing(value: Decimal | None, places: int, text: str) -> None:
+    assert numbers.price(value, places) == text
