@@ -84,7 +84,7 @@ def price(value: Number | None, places: int = 2) -> str:
     >>> price(4.4), price(1234.5, 0), price(0.00417), price(0.0607), price(0)
     ('4.40', '1,234', '0.0042', '0.061', '0.00')
     """
-    small = value is not None and 0 < abs(value) < Decimal(10) ** (1 - places)
+    small = value is not None and 0 < abs(float(value)) < 10.0 ** (1 - places)
     return rounded(value, 2) if small else fixed(value, places)
 
 

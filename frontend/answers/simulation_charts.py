@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from frontend import numbers
 from frontend.answers.shown import Chart, Part
@@ -33,7 +34,8 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
     longest = max((value or 0 for value in queue["waiting_max"]), default=0)
     yield _linear(
         "run-queue",
-        _("At most %(n)s requests waited") % {"n": numbers.fixed(longest)},
+        ngettext("At most %(n)s request waited", "At most %(n)s requests waited", math.ceil(longest))
+        % {"n": numbers.fixed(longest)},
         queue["bin_s"],
         span,
         waiting,
@@ -150,7 +152,7 @@ def _words_of(incident: Mapping[str, Any]) -> str:
     if incident["replica"] is not None:
         line += " · " + _("replica %(n)s") % {"n": replica}
     if incident["lost_requests"]:
-        line += " · " + _("%(n)s requests lost") % {"n": lost}
+        line += " · " + ngettext("%(n)s request lost", "%(n)s requests lost", incident["lost_requests"]) % {"n": lost}
     return line
 
 
@@ -184,7 +186,9 @@ def _replica_finding(replicas: Mapping[str, Any]) -> str:
     # Means of each bin: a replica that was there for part of one counts.
     low, high = min(replicas["ready_min"] or ready, default=0), math.ceil(max(ready, default=0))
     if low == high:
-        return _("%(n)s replicas ready throughout") % {"n": numbers.rounded(high)}
+        return ngettext("%(n)s replica ready throughout", "%(n)s replicas ready throughout", high) % {
+            "n": numbers.rounded(high)
+        }
     return _("%(low)s to %(high)s replicas ready") % {"low": numbers.rounded(low), "high": numbers.rounded(high)}
 
 
