@@ -27,7 +27,7 @@ class EngineProfile:
     taken_from: str
     """The engine whose constants these are; its own name where it has cases."""
     constants: Mapping[str, float]
-    """Shares of datasheet peaks, seconds, factors: base x engine x engine and date."""
+    """Shares of datasheet peaks, seconds, factors of its releases: base x engine x engine and date."""
     cases: int
     sources: tuple[str, ...]
     first: str
@@ -86,11 +86,12 @@ def _fitted_eras(profiles: ServingProfiles, engine: str) -> set[str]:
 
 
 def _constants(profiles: ServingProfiles, engine: str, era: str) -> dict[str, float]:
-    """Base x engine x the latest fitted quarter up to ``era``; shares stay at or below 1."""
+    """Base x engine x its releases x the latest fitted quarter up to ``era``; shares stay at or below 1."""
     logs = np.log([profiles.base[name] for name in CONSTANTS])
-    own = profiles.factors.get(("engine",), {}).get((engine,))
-    if own is not None:
-        logs = logs + own
+    for level, key in ((("engine",), (engine,)), (("engine", "build"), (engine, "release"))):
+        own = profiles.factors.get(level, {}).get(key)
+        if own is not None:
+            logs = logs + own
     passed = [known for known in _fitted_eras(profiles, engine) if known <= era]
     if passed:
         logs = logs + profiles.factors[("engine", "era")][(engine, max(passed))]

@@ -20,3 +20,14 @@ def version_key(version: str) -> tuple[int, ...]:
     while len(numbers) > 1 and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)
+
+
+def is_development_build(version: str) -> bool:
+    """Whether a version names a build between releases: a nightly, a branch's head or a bare commit.
+
+    >>> [is_development_build(v) for v in ("nightly (Feb 2026)", "0.19.1.dev12+gab12", "main 535c9cc", "b6261862")]
+    [True, True, True, True]
+    >>> [is_development_build(v) for v in ("0.24.0", "1.2.0rc6.post3", "latest Sep 2025", "2023", "b2843", "")]
+    [False, False, False, False, False, False]
+    """
+    return bool(re.search(r"\b(nightly|main)\b|\bdev\d*\b", version) or re.fullmatch(r"[0-9a-f]{7,40}", version))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.engine.candidates import Candidates
 from planner.engine.collectives import LINK_CLASSES, Topology, pcie_bytes_s
-from planner.engine.engine_versions import version_key
+from planner.engine.engine_versions import is_development_build, version_key
 from planner.engine.kv_cache import kv_bytes_per_sequence, max_concurrency
 from planner.engine.memory import ServingMemory, ServingMemoryProfile, serving_memory
 from planner.engine.model_arch import ModelArch
@@ -141,6 +141,7 @@ def serving_candidates(
         kv_format=np.zeros(count, dtype=np.int64),
         engines=((engine, era_of(profiles, engine, question.engine_version)),),
         engine=np.zeros(count, dtype=np.int64),
+        development=is_development_build(question.engine_version),
         tp=candidates.tensor.astype(np.float64),
         pp=candidates.pipeline.astype(np.float64),
         ep=candidates.expert.astype(np.float64),

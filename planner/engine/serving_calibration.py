@@ -53,6 +53,7 @@ SHARES: Final = frozenset(
 ATTRIBUTES: Final = (
     "engine",
     "era",
+    "build",
     "chip",
     "form",
     "card",
@@ -64,10 +65,13 @@ ATTRIBUTES: Final = (
     "mode",
     "experts",
 )
-"""What a candidate is keyed by. ``era`` is the quarter of the engine's release, ``chip`` the accelerator's
-generation and compute capability, ``form`` its form factor, ``card`` its catalog key, ``power`` whether its board
-holds the peak, ``tp`` the ranks of its tensor-parallel group, ``link`` what joins them (``none`` for one),
-``experts`` how experts are laid out: an ``EXPERT_LAYOUTS`` value."""
+"""What a candidate is keyed by. ``era`` is the quarter of the engine's release, ``build`` whether it is one,
+``chip`` the accelerator's generation and compute capability, ``form`` its form factor, ``card`` its catalog key,
+``power`` whether its board holds the peak, ``tp`` the ranks of its tensor-parallel group, ``link`` what joins them
+(``none`` for one), ``experts`` how experts are laid out: an ``EXPERT_LAYOUTS`` value."""
+
+BUILDS: Final = ("release", "development")
+"""What engines are: a release, or a build between two."""
 
 EXPERT_LAYOUTS: Final = ("none", "sliced", "whole")
 """No experts, each expert cut over all ranks, or whole experts spread over them."""

@@ -11,11 +11,12 @@ from planner.engine.collectives import LINK_CLASSES, Topology
 from planner.engine.hardware import Accelerator
 from planner.engine.model_arch import ModelArch
 from planner.engine.roofline import half_precision_flops
-from planner.engine.serving_calibration import EXPERT_LAYOUTS, Keys
+from planner.engine.serving_calibration import BUILDS, EXPERT_LAYOUTS, Keys
 from planner.engine.units import TERA
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 MODES = ("server", "offline", "static", "eager")
 """How an engine runs: answering clients, draining a queue, fixed batches, or without captured graphs."""
@@ -40,6 +41,8 @@ class ServingCandidates:
     engines: tuple[tuple[str, str], ...]
     """(engine, era): e.g. ``("vllm", "2026Q1")``; era from ``engine_era``, empty where unknown."""
     engine: IntArray
+    development: BoolArray | bool = False
+    """Whether the engine is a build between releases."""
     tp: FloatArray
     pp: FloatArray
     ep: FloatArray
@@ -123,6 +126,8 @@ def candidate_keys(arch: ModelArch, candidates: ServingCandidates) -> Keys:
         codes={
             "engine": by_engine[candidates.engine, 0],
             "era": by_engine[candidates.engine, 1],
+            "build": np.where(candidates.development, BUILDS.index("development"), BUILDS.index("release"))
+            * np.ones(candidates.size, dtype=np.int64),
             "chip": by_accelerator[candidates.accelerator, 0],
             "form": by_accelerator[candidates.accelerator, 1],
             "card": by_accelerator[candidates.accelerator, 2],
@@ -137,6 +142,7 @@ def candidate_keys(arch: ModelArch, candidates: ServingCandidates) -> Keys:
         vocabularies={
             "engine": engines,
             "era": eras,
+            "build": BUILDS,
             "chip": chips,
             "form": forms,
             "card": cards,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from io import StringIO
 
 import pytest
@@ -41,9 +42,10 @@ def test_constants_are_the_base_and_the_engines_factors() -> None:
     profiles = serving_profiles()
     newest = next(p for p in PROFILES if p.engine == "vllm" and p.era == profiles.newest_era("vllm"))
     place = CONSTANTS.index("layer_s")
-    own = profiles.factors[("engine",)].get(("vllm",))
-    dated = profiles.factors[("engine", "era")][("vllm", newest.era)]
-    product = profiles.base["layer_s"] * 2.718281828459045 ** (dated[place] + (0.0 if own is None else own[place]))
+    own = profiles.factors[("engine",)][("vllm",)][place]
+    released = profiles.factors[("engine", "build")][("vllm", "release")][place]
+    dated = profiles.factors[("engine", "era")][("vllm", newest.era)][place]
+    product = profiles.base["layer_s"] * math.exp(dated + released + own)
     assert newest.constants["layer_s"] == pytest.approx(product)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from catalog.profiles import serving_memory_profile, serving_release_date
 from planner.engine.collectives import LINK_CLASSES, Topology
+from planner.engine.engine_versions import is_development_build
 from planner.engine.hardware import Accelerator
 from planner.engine.kv_cache import max_concurrency
 from planner.engine.memory import serving_memory
@@ -117,6 +118,7 @@ def _candidates(cases: Sequence[InferenceCase]) -> ServingCandidates:
         kv_format=np.array([kv_formats.index(case.kv_format) for case in cases]),
         engines=tuple(engines),
         engine=np.array([engines.index((case.engine, case_era(case))) for case in cases]),
+        development=np.array([is_development_build(case.version) for case in cases]),
         tp=floats([case.tp for case in cases]),
         pp=floats([case.pp for case in cases]),
         ep=floats([case.ep for case in cases]),

@@ -81,6 +81,17 @@ LEVELS: Final = (
     _level("engine", 0.5, ALL),
     _level("engine era", 0.4, EXPERTS, HOST, REQUEST, COLLECTIVES, ATTENTION, gemm_compute=0.4, weight_bandwidth=0.4),
     _level(
+        "engine build",
+        0.3,
+        EXPERTS,
+        HOST,
+        REQUEST,
+        COLLECTIVES,
+        ATTENTION,
+        gemm_compute=0.3,
+        weight_bandwidth=0.3,
+    ),
+    _level(
         "chip",
         0.5,
         GEMM,
