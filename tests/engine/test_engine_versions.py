@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -99,3 +100,10 @@ def test_a_build_between_releases_is_as_new_as_the_newest_quarter(version: str) 
     assert found.options
     assert not [advice for advice in found.advice if advice.field == "engine_version"]
     assert era_of(serving_profiles(), "sglang", version) == serving_profiles().newest_era("sglang")
+
+
+def test_development_builds_have_constants_of_their_own() -> None:
+    """Measured nightlies of early 2026 take longer a token and a prompt than the releases around them."""
+    release, nightly = (plan("qwen3-30b-a3b", version).options[0].speed for version in ("0.16.0", "0.16.0.dev12"))
+    assert (nightly.tpot_ms["mean"] or 0.0) > (release.tpot_ms["mean"] or math.inf)
+    assert nightly.ttft_ms["mean"] > release.ttft_ms["mean"]
