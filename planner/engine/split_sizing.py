@@ -144,7 +144,7 @@ class _Pairs:
         decode = self.search(by_capacity, slow_tpot | slow_ttft, lambda n: self.late_tpot(self.residents(n)))
         running = self.residents(decode)
         rate = self.rate(running)
-        prefill_by_capacity = _whole(rate * self.batched / (self.ranks * self.room))
+        prefill_by_capacity = _whole(rate * self.batched / (self.ranks * self.full_steps()))
         if self.demand.clients:
             # A client has one prompt at a time: more replicas than clients stand idle.
             prefill_by_capacity = np.minimum(prefill_by_capacity, self.demand.clients)
@@ -227,6 +227,17 @@ class _Pairs:
         """The longer the queue, the more prompts share a step."""
         busy = np.minimum(rate * self.batched / (replicas * self.ranks), 1.0)
         return np.asarray(self.alone + (self.batched - self.alone) * busy, dtype=np.float64)
+
+    def full_steps(self) -> FloatArray:
+        """Load ``x`` in full steps at which a prefill replica is busy for the share ``room`` of its time.
+
+        With ``prefill_s`` it is busy for ``x (a + (1 - a) x)``, where a prompt alone takes ``a`` times its share of a
+        full step; of the two loads that solve it, the lower.
+        """
+        more = np.maximum(self.alone / self.batched - 1.0, 0.0)
+        root = np.sqrt(np.maximum((1.0 + more) ** 2 - 4.0 * more * self.room, 0.0))
+        share: FloatArray = np.minimum(2.0 * self.room / (1.0 + more + root), 1.0)
+        return share
 
     def ttft_statistics(self, rate: FloatArray, replicas: IntArray) -> dict[str, FloatArray]:
         prefill, servers = self.prefill_s(rate, replicas), replicas * self.ranks

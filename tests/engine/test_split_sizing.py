@@ -160,8 +160,7 @@ def test_attention_ranks_prefill_side_by_side() -> None:
     apart = plan(**asked, attention_ranks="data", expert_parallel=8).options[0]
     tensor = plan(**asked, tensor_parallel=8, expert_parallel=8).options[0]
     assert pool(apart).gpus <= pool(tensor).gpus
-    # Headroom is kept of what full steps carry; steps that aren't full keep the pool busy a little longer.
-    assert pool(apart).utilization <= 0.85
+    assert pool(apart).utilization <= 0.80
 
 
 def test_without_headroom_the_prefill_pool_still_settles() -> None:
