@@ -148,6 +148,8 @@ class EngineSettings:
     """Tokens of the largest iteration with prompts that is replayed from a captured graph; 0: none is."""
     prompt_graphs_since: str = ""
     """The quarter that such graphs came with."""
+    graphs_since: str = ""
+    """The quarter that captured graphs came with at all: every iteration before is launched kernel by kernel."""
     graph_batches: float = math.inf
     """Captured graphs reach no further than so many times the batch limit."""
     mixed_tile_tokens: float = 0.0

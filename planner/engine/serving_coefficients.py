@@ -223,7 +223,9 @@ def _graph_tokens(candidates: ServingCandidates, profiles: ServingProfiles) -> F
     for engine, era in candidates.engines:
         settings = profiles.engines.get(engine)
         known = settings is not None and (not era or era >= settings.prompt_graphs_since)
-        sizes.append(settings.prompt_graph_tokens if settings is not None and known else 0.0)
+        captured = settings is None or not era or era >= settings.graphs_since
+        tokens_held = settings.prompt_graph_tokens if settings is not None and known else 0.0
+        sizes.append(tokens_held if captured else NO_GRAPHS)
         batches.append(settings.graph_batches if settings is not None else np.inf)
     reach = np.asarray(batches)[candidates.engine] * candidates.max_num_seqs
     tokens: FloatArray = np.minimum(np.asarray(sizes, dtype=np.float64)[candidates.engine], reach)

@@ -107,3 +107,15 @@ def test_development_builds_have_constants_of_their_own() -> None:
     release, nightly = (plan("qwen3-30b-a3b", version).options[0].speed for version in ("0.16.0", "0.16.0.dev12"))
     assert (nightly.tpot_ms["mean"] or 0.0) > (release.tpot_ms["mean"] or math.inf)
     assert nightly.ttft_ms["mean"] > release.ttft_ms["mean"]
+
+
+def test_before_captured_graphs_the_host_paces_every_iteration() -> None:
+    """vLLM of 2023 launched kernel by kernel, and twice the GPUs saved a stream nothing (published: 28.4, 29.8 ms)."""
+
+    def ratio(version: str) -> float:
+        asked = {"concurrency": 1, "requests_per_second": None}
+        four, eight = (plan("llama-2-70b", version, tensor_parallel=tp, **asked).options[0].speed for tp in (4, 8))
+        return (eight.tpot_ms["mean"] or 0.0) / (four.tpot_ms["mean"] or math.inf)
+
+    assert ratio("0.2") == pytest.approx(29.8 / 28.4, rel=0.15)
+    assert ratio("0.2") > ratio("0.8.5")
