@@ -51,6 +51,11 @@ class Layout:
     context: int
     replicas: int
 
+    @property
+    def gpus_per_replica(self) -> int:
+        """Of a serving replica: experts wider than a tensor group bring GPUs of their own."""
+        return self.pipeline * max(self.tensor, self.expert)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:

@@ -220,8 +220,7 @@ def split_settings(option: InferenceOption, settings: SimulationQuestion, prompt
     pool = option.prefill_pool
     if pool is None or settings.prefill_replicas:
         return settings
-    layout = option.layout
-    each = layout.pipeline * max(layout.tensor, layout.expert)
+    each = option.layout.gpus_per_replica
     rate_gb_s = prompt_bytes / max(pool.kv_transfer_ms / 1e3, 1e-9) / GB
     return replace(
         settings,
@@ -231,8 +230,9 @@ def split_settings(option: InferenceOption, settings: SimulationQuestion, prompt
 
 
 def _hardware_note(option: InferenceOption) -> str:
+    gpus = option.layout.gpus_per_replica
     return (
-        f"Replicas of {option.layout.tensor * option.layout.pipeline} GPUs ({option.cluster.accelerator_name}, "
+        f"Replicas of {gpus} {'GPU' if gpus == 1 else 'GPUs'} ({option.cluster.accelerator_name}, "
         f"{option.weight_format}); {option.confidence.kind} speed."
     )
 

@@ -183,8 +183,7 @@ def _shards(region: Region, cluster: PlannedCluster) -> list[tuple[int, int] | N
     whole: list[tuple[int, int] | None] = [None]
     if not _independent(settings) or cluster.option.prefill_pool is not None:
         return whole
-    layout = cluster.option.layout
-    gpus = layout.pipeline * max(layout.tensor, layout.expert)
+    gpus = cluster.option.layout.gpus_per_replica
     # Replicas that share a node stay together, for it is billed as one.
     node = max(1, int(cluster.option.cluster.gpus_per_node // gpus))
     nodes = math.ceil(replicas / node)

@@ -200,7 +200,7 @@ def test_token_budgets_are_searched_and_named() -> None:
 
 def test_attention_ranks_of_their_own_beside_wide_experts() -> None:
     found = plan(model="qwen3-30b-a3b", attention_ranks="data", expert_parallel=8)
-    assert {(o.layout.tensor, o.layout.expert) for o in found.options} == {(1, 8)}
+    assert {(o.layout.tensor, o.layout.expert, o.layout.gpus_per_replica) for o in found.options} == {(1, 8, 8)}
     assert found.options[0].confidence.kind == "extrapolated"
     assert fault(attention_ranks="data") == ("attention_ranks", "conflict")
 

@@ -51,7 +51,7 @@ def planned_replica(
     An LLM engine, or another model's batches on the same GPUs where the scenario says so.
     """
     if settings.batching != "continuous":
-        gpus = option.layout.pipeline * max(option.layout.tensor, option.layout.expert)
+        gpus = option.layout.gpus_per_replica
         return batched_replica(settings, gpus=float(gpus))
     return replica_on(
         _shape_of(option, offer_table(snapshot)),

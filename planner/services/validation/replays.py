@@ -91,7 +91,7 @@ def replica_of(replay: Replay) -> ContinuousReplica:
         context=1,
         replicas=given["replicas"],
     )
-    gpus = layout.pipeline * max(layout.tensor, layout.expert)
+    gpus = layout.gpus_per_replica
     accelerator = catalog_snapshot().accelerators[given["accelerator"]]
     shape = Shape(
         accelerator=accelerator,
