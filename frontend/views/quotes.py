@@ -229,24 +229,23 @@ def shown_quote(snapshot: QuoteSnapshot, in_words: Wording) -> dict[str, Any]:
     def amounts(sums: Line | Amounts) -> list[str]:
         return [in_words.amount(getattr(sums, name), snapshot.currency) for name in shown]
 
+    def row(line: Line) -> dict[str, Any]:
+        return {
+            "label": line_label(line, in_words),
+            "category": quote_words.quote_category(line.category),
+            "detail": " · ".join(part for part in (_percent(line, in_words), line.detail, line.source) if part),
+            "quantity": "" if line.quantity is None else in_words.exact(line.quantity),
+            "unit": quote_words.quote_unit(line.unit) if line.unit else "",
+            "price": "" if line.unit_price is None else in_words.exact(line.unit_price, snapshot.currency.minor_digits),
+            "amounts": amounts(line),
+            "unknown": line.term is None,
+        }
+
     return {
         "currency": snapshot.currency.code,
         "columns": [head[name] for name in shown],
-        "lines": [
-            {
-                "label": line_label(line, in_words),
-                "category": quote_words.quote_category(line.category),
-                "detail": " · ".join(part for part in (_percent(line, in_words), line.detail, line.source) if part),
-                "quantity": "" if line.quantity is None else in_words.exact(line.quantity),
-                "unit": quote_words.quote_unit(line.unit) if line.unit else "",
-                "price": ""
-                if line.unit_price is None
-                else in_words.exact(line.unit_price, snapshot.currency.minor_digits),
-                "amounts": amounts(line),
-                "unknown": line.term is None,
-            }
-            for line in snapshot.lines
-        ],
+        "lines": [row(line) for line in snapshot.lines if line.category != "tax"],
+        "tax_lines": [row(line) for line in snapshot.lines if line.category == "tax"],
         "net": amounts(snapshot.net) if snapshot.tax else None,
         "total": amounts(snapshot.total),
         "headline": in_words.money(snapshot.total.term, snapshot.currency),

@@ -193,6 +193,15 @@ def test_a_draft_in_the_list_and_in_indonesian(tenant: Tenant) -> None:
     assert priced(issued).snapshot.total.term == Decimal("468835.20")
 
 
+def test_net_stands_above_the_tax_and_the_total_below_it(tenant: Tenant) -> None:
+    quote = create_quote(scope=tenant.scope(), terms={**TERMS, "tax": {"country": "ID"}}, issue=True)
+    page = signed_in(tenant, Role.BUYER).get(address("quote", tenant, quote.uuid)).content.decode()
+    sums = page[page.index("<tfoot>") : page.index("</tfoot>")]
+    tax = next(line.label for line in priced(quote).snapshot.lines if line.category == "tax")
+    assert sums.index("Net") < sums.index(tax) < sums.index("Total with tax")
+    assert page.count(f">{tax}<small>") == 1
+
+
 def test_revise_accept_and_delete(tenant: Tenant) -> None:
     client = signed_in(tenant, Role.BUYER)
     first = create_quote(scope=tenant.scope(), terms=TERMS, issue=True)
