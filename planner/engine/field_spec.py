@@ -244,7 +244,9 @@ def allowed_range(spec: FieldSpec) -> str:
     >>> allowed_range(FieldSpec(kind="integer", unit="tokens", minimum=1, maximum=10_000_000))
     '1 to 10,000,000 tokens'
     >>> allowed_range(FieldSpec(kind="number", unit="req/s", minimum=1e-6, maximum=1e17))
-    '1e-06 to 1e+17 req/s'
+    '0.000001 to 1e+17 req/s'
+    >>> allowed_range(FieldSpec(kind="number", minimum=2.5e-5, maximum=1))
+    '0.000025 to 1'
     """
     low, high = _bound(spec.minimum), _bound(spec.maximum)
     if spec.unit:
@@ -256,6 +258,9 @@ def _bound(value: float | None) -> str:
     if value is None:
         return say("any")
     is_whole = value == int(value) and abs(value) < 1e15
+    if 0 < value < 1e-4:
+        digits = len(f"{Decimal(repr(value)):f}".partition(".")[2])
+        return say(f"{{value:.{digits}f}}", value=value)
     return say("{value:,.0f}", value=value) if is_whole else say("{value:g}", value=value)
 
 

@@ -77,7 +77,7 @@ def test_a_fault_stands_beside_its_field_and_the_old_answer_dims(open_page: Open
     field.fill("-3")
     error = page.locator("#error-requests_per_second")
     expect(error).to_be_visible()
-    expect(error).to_contain_text("Out of range: -3. Allowed: 1e-06 to 10,000,000 req/s")
+    expect(error).to_contain_text("Out of range: -3. Allowed: 0.000001 to 10,000,000 req/s")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#answer")).to_have_class(re.compile("is-stale"))
     assert sentence(page) == before

@@ -64,7 +64,7 @@ def test_no_inline_script_or_style(client: Client) -> None:
 @pytest.mark.parametrize(
     ("query", "field", "message", "allowed"),
     [
-        ("model=X&requests_per_second=-3", "requests_per_second", "Out of range: -3.", "1e-06 to 10,000,000 req/s"),
+        ("model=X&requests_per_second=-3", "requests_per_second", "Out of range: -3.", "0.000001 to 10,000,000 req/s"),
         ("model=X&requests_per_second=1e400", "requests_per_second", "Not a finite number: 1e400.", "req/s"),
         ("model=X&requests_per_second=3&headroom=lots", "headroom", "Not a number: lots.", "0 to 0.9 share"),
         ("model=X&requests_per_second=3&engine=x", "engine", "Not a known choice: x.", "vllm, tensorrt_llm"),
