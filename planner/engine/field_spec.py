@@ -258,9 +258,8 @@ def _bound(value: float | None) -> str:
     if value is None:
         return say("any")
     is_whole = value == int(value) and abs(value) < 1e15
-    if 0 < value < 1e-4:
-        digits = len(f"{Decimal(repr(value)):f}".partition(".")[2])
-        return say(f"{{value:.{digits}f}}", value=value)
+    if 1e-6 <= value < 1e-4:
+        return say("{value:.6f}", value=value)
     return say("{value:,.0f}", value=value) if is_whole else say("{value:g}", value=value)
 
 
