@@ -25,9 +25,10 @@ def version_key(version: str) -> tuple[int, ...]:
 def is_development_build(version: str) -> bool:
     """Whether a version names a build between releases: a nightly, a branch's head or a bare commit.
 
-    >>> [is_development_build(v) for v in ("nightly (Feb 2026)", "0.19.1.dev12+gab12", "main 535c9cc", "b6261862")]
+    >>> [is_development_build(v) for v in ("Nightly (Feb 2026)", "0.19.1.dev12+gab12", "main 535c9cc", "b6261862")]
     [True, True, True, True]
     >>> [is_development_build(v) for v in ("0.24.0", "1.2.0rc6.post3", "latest Sep 2025", "2023", "b2843", "")]
     [False, False, False, False, False, False]
     """
+    version = version.lower()
     return bool(re.search(r"\b(nightly|main)\b|\bdev\d*\b", version) or re.fullmatch(r"[0-9a-f]{7,40}", version))
