@@ -67,7 +67,7 @@ def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[
         "preemptions": outcome.preemptions,
         "retries": outcome.retries,
         "iterations": outcome.iterations,
-        "utilization": _share(float(outcome.busy_s.sum()), span_s * len(outcome.busy_s)),
+        "utilization": _known(outcome.utilization),
         "gpu_hours": outcome.gpu_hours,
         **_money(outcome, costs),
         "ecdf": _cumulative(outcome),
@@ -104,6 +104,10 @@ def incident_report(incidents: Sequence[Incident]) -> dict[str, Any]:
 
 def _rate(amount: float, seconds: float) -> float | None:
     return amount / seconds if seconds > 0 else None
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _share(part: float, whole: float) -> float | None:

@@ -29,6 +29,9 @@ class Bill:
         self._since = np.zeros(len(gpus))
         self._paid_s = np.zeros(len(gpus))
         self._rentals = np.zeros(len(gpus), np.int64)
+        self._replica_up = np.zeros(len(units), np.int64)
+        self._replica_since = np.zeros(len(units))
+        self._replica_paid_s = np.zeros(len(units))
 
     def begin(self, replica: int, now_s: float) -> None:
         """One more replica of its unit is paid for."""
@@ -37,11 +40,15 @@ class Bill:
             self._since[unit] = now_s
             self._rentals[unit] += 1
         self._up[unit] += 1
+        self._replica_up[replica] = 1
+        self._replica_since[replica] = now_s
 
     def end(self, replica: int, now_s: float) -> None:
         """One replica fewer; its unit is given back with its last."""
         unit = self.unit_of_replica[replica]
         self._up[unit] -= 1
+        self._replica_up[replica] = 0
+        self._replica_paid_s[replica] += now_s - self._replica_since[replica]
         if self._up[unit] == 0:
             self._paid_s[unit] += now_s - self._since[unit]
 
@@ -65,6 +72,15 @@ class Bill:
         """Seconds paid by unit, those still rented up to ``end_s``."""
         running: Array = np.where(self._up > 0, np.maximum(end_s - self._since, 0.0), 0.0)
         return self._paid_s + running
+
+    def replica_s(self, end_s: float) -> Array:
+        """Seconds paid by replica; places of a unit that stay empty are nobody's."""
+        running: Array = np.where(self._replica_up > 0, np.maximum(end_s - self._replica_since, 0.0), 0.0)
+        return self._replica_paid_s + running
+
+    def replicas_up(self) -> Array:
+        """Which replicas are paid for now: 0 or 1."""
+        return self._replica_up.copy()
 
     def unit_hours(self, end_s: float) -> Array:
         """Hours paid by pool, all its units together."""

@@ -22,6 +22,7 @@ def dispatch(st: State, r: int, t: float) -> None:
     """Start as many batches as instances and the queue allow, and set when to look again."""
     rep = st.replicas[r]
     kind = st.kinds[rep.kind]
+    accrue(st, r, t)
     _expire(st, r, t)
     again = math.inf
     while rep.heap_n < kind.instances and rep.waiting > 0:
@@ -74,14 +75,22 @@ def _start_batch(st: State, r: int, t: float, size: int) -> None:
     rep.running += size
     rep.iterations += 1
     duration = kind.batch_s + kind.item_s * size + kind.token_s * tokens
-    rep.busy_s += duration / kind.instances
     push_finish(st, r, t + duration, head)
+
+
+@inner
+def accrue(st: State, r: int, t: float) -> None:
+    """Count the time up to now: the share of instances that held a batch since the last count."""
+    rep = st.replicas[r]
+    rep.busy_s += (t - rep.run_start) * rep.heap_n / st.kinds[rep.kind].instances
+    rep.run_start = t
 
 
 @inner
 def complete_batches(st: State, r: int, t: float) -> None:
     """Let every request of the batches that end by ``t`` leave."""
     rep = st.replicas[r]
+    accrue(st, r, t)
     while rep.heap_n > 0 and st.heap_key[r, 0] <= t:
         s = pop_finish(st, r)
         while s != NONE:

@@ -23,7 +23,7 @@ from planner.engine.simulate.codes import (
     WAITING,
 )
 from planner.engine.simulate.compiled import entry, inner
-from planner.engine.simulate.dynamic_batch import complete_batches, dispatch
+from planner.engine.simulate.dynamic_batch import accrue, complete_batches, dispatch
 from planner.engine.simulate.handle import open_state
 from planner.engine.simulate.iteration import complete, compose, cut_run
 from planner.engine.simulate.layout import Array, State, Traffic
@@ -237,6 +237,7 @@ def start_replica(table: Array, r: int, t: float) -> None:
     rep.running, rep.decoding, rep.waiting, rep.waiting_tokens, rep.outstanding, rep.heap_n = 0, 0, 0, 0, 0, 0
     rep.steps, rep.context, rep.growth, rep.debt, rep.squares = 0.0, 0.0, 0.0, 0.0, 0.0
     rep.busy, rep.late_blocks, rep.late_seqs, rep.taken = 0, 0, 0, 0
+    rep.run_start = t
     st.phases[r] = 0
     set_next(st, r, math.inf)
     empty_cache(st, r)
@@ -252,7 +253,9 @@ def stop_replica(table: Array, r: int, t: float) -> int:
     rep = st.replicas[r]
     lost = 0
     rep.alive = 0
+    # What it was doing is lost, but it was busy until now.
     if st.kinds[rep.kind].mode == BATCHED:
+        accrue(st, r, t)
         while rep.heap_n > 0:
             s = pop_finish(st, r)
             while s != NONE:
@@ -260,6 +263,8 @@ def stop_replica(table: Array, r: int, t: float) -> int:
                 send_again(st, s, t)
                 lost += 1
                 s = following
+    elif rep.busy:
+        rep.busy_s += t - rep.run_start
     while rep.run_head != NONE:
         s = rep.run_head
         stop_running(st, r, s)

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 OCTAVES: Final = 40
 FIRST_OCTAVE: Final = -20
 FINE: Final = 1024
-"""Histogram bins per octave: a value is known to 0.05 % (half a bin)."""
+"""Histogram bins per octave: a value is known to 0.1 % (a bin)."""
 COARSE: Final = 32
 TIME_BINS: Final = 480
 """Bins of every timeline; when a run outgrows them, pairs merge and the bin doubles."""
@@ -228,7 +228,6 @@ FLEET: Final = _record(
         "hit_tokens": "i8",
         "preemptions": "i8",
         "retries": "i8",
-        "last_done": "f8",
         "last_left": "f8",
         "first_arrival": "f8",
     }

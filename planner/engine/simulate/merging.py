@@ -27,7 +27,7 @@ SUMMED = (
     "iterations",
     "gpus_up",
 )
-SIDE_BY_SIDE = ("busy_s", "prefill_s", "served", "units_up", "home_counts", "home_sums", "home_histogram")
+SIDE_BY_SIDE = ("busy_s", "prefill_s", "served", "rented", "units_up", "home_counts", "home_sums", "home_histogram")
 LASTING = ("ready", "billed")
 """What a part has at its own end, it has to the end of all."""
 ADDED_SAMPLES = ("waiting", "waiting_max", "running", "running_max", "ready", "ready_min", "billed", "billed_max")
@@ -42,12 +42,16 @@ def merge(parts: Sequence[Outcome]) -> Outcome:
     merged: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in SUMMED}
     merged |= {name: np.concatenate([getattr(part, name) for part in parts]) for name in SIDE_BY_SIDE}
     # What a part still rents at its own end is rented to the end of all.
-    more_h = [(end_s - part.first_arrival_s - part.duration_s) / SECONDS_PER_HOUR for part in parts]
+    more_s = [end_s - part.first_arrival_s - part.duration_s for part in parts]
+    more_h = [seconds / SECONDS_PER_HOUR for seconds in more_s]
     return replace(
         parts[0],
         gpu_hours=sum(part.gpu_hours + part.gpus_up * hours for part, hours in zip(parts, more_h, strict=True)),
         unit_hours=np.concatenate(
             [part.unit_hours + part.units_up * hours for part, hours in zip(parts, more_h, strict=True)]
+        ),
+        rented_s=np.concatenate(
+            [part.rented_s + part.rented * seconds for part, seconds in zip(parts, more_s, strict=True)]
         ),
         first_arrival_s=first_s,
         duration_s=end_s - first_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.engine.simulate.autoscaling import Metric
+from planner.engine.simulate.codes import BATCHED
 from planner.engine.simulate.run import Run
 
 
@@ -27,7 +28,11 @@ def read_metric(run: Run, meter: Meter, pool: int, ready: list[int], metric: Met
         case "requests_per_s":
             return meter.rate(float(run.state.pools["arrived"][pool]), now_s)
         case "utilization":
-            under_way = np.where(replicas["busy"] != 0, now_s - replicas["run_start"], 0.0)
+            kinds = run.state.kinds[replicas["kind"]]
+            # Batches of whole requests run side by side: each is its instance's share of the replica.
+            batched = replicas["heap_n"] / np.maximum(kinds["instances"], 1)
+            share = np.where(kinds["mode"] == BATCHED, batched, replicas["busy"] != 0)
+            under_way = (now_s - replicas["run_start"]) * share
             return meter.rate(float((replicas["busy_s"] + under_way).sum()), now_s)
 
 

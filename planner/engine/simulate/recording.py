@@ -131,7 +131,6 @@ def leave_served(st: State, s: int, t: float) -> None:
     fleet.input_tokens += request.input
     fleet.output_tokens += request.output
     fleet.hit_tokens += request.hits
-    fleet.last_done = t
     _row(st, s, t, DONE)
     _release_client(st, t)
     _free_slot(st, s, t)

@@ -17,7 +17,7 @@ STATISTICS: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Distribution:
-    """A latency over all finished requests. The mean is exact; quantiles are known to 0.05 %."""
+    """A latency over all finished requests. The mean is exact; quantiles are known to 0.1 %."""
 
     count: int
     total: int
@@ -52,12 +52,12 @@ class Timeline:
 
     @property
     def ttft_s(self) -> dict[str, Array]:
-        """Quantiles of each bin, to 2 %; nan where nothing finished."""
+        """Quantiles of each bin, to 3 %; nan where nothing finished."""
         return _quantiles(self.ttft)
 
     @property
     def tpot_s(self) -> dict[str, Array]:
-        """Quantiles of each bin, to 2 %; nan where nothing finished."""
+        """Quantiles of each bin, to 3 %; nan where nothing finished."""
         return _quantiles(self.tpot)
 
 
@@ -106,6 +106,10 @@ class Outcome:
     """By replica: time spent in iterations."""
     prefill_s: Array
     """By replica: the part of it that prompts added."""
+    rented_s: Array
+    """By replica: time paid for, coming up included."""
+    rented: Array
+    """By replica: 1 where it is still paid for at the end."""
     served: Array
     unit_hours: Array
     """By pool: hours of rented units (nodes), idle ones too."""
@@ -122,6 +126,12 @@ class Outcome:
     """By pool: their TTFT (microseconds), their TPOT (nanoseconds), and how many have one."""
     home_histogram: Array
     """(pools x (TTFT, TPOT), bins)."""
+
+    @property
+    def utilization(self) -> float:
+        """Share of the time paid for in which replicas compute; nan where nothing is paid for."""
+        paid_s = float(self.rented_s.sum())
+        return float(self.busy_s.sum()) / paid_s if paid_s > 0 else math.nan
 
     @property
     def done(self) -> int:
@@ -185,7 +195,8 @@ def bin_edges(i: int, per_octave: int) -> tuple[float, float]:
 def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
     """The outcome of a finished run; units still rented are billed until its end."""
     fleet = state.fleet[0]
-    end_s = max(float(fleet["last_done"]), last_arrival_s)
+    # Requests that leave without an answer keep replicas busy too: until they give up, or are turned away.
+    end_s = max(float(fleet["last_left"]), last_arrival_s)
     counts = [int(count) for count in fleet["outcomes"]]
     requests = int(fleet["arrived"])
     left = dict(zip(OUTCOMES, counts, strict=True)) | {"unfinished": requests - sum(counts)}
@@ -206,6 +217,8 @@ def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
         iterations=int(state.replicas["iterations"].sum()),
         busy_s=state.replicas["busy_s"].copy(),
         prefill_s=state.replicas["prefill_s"].copy(),
+        rented_s=bill.replica_s(end_s),
+        rented=bill.replicas_up(),
         served=state.replicas["done"].copy(),
         unit_hours=bill.unit_hours(end_s),
         gpu_hours=bill.gpu_hours(end_s),
