@@ -39,6 +39,12 @@ def localized(text: str) -> str:
     return text.translate(_separators(get_language() or "en"))
 
 
+def separators() -> str:
+    """The language's decimal mark and that of thousands, as charts are told them."""
+    marks = _separators(get_language() or "en")
+    return marks[ord(".")] + marks[ord(",")]
+
+
 def rounded(value: Number | None, digits: int = 3) -> str:
     """``value`` to so many significant digits, whole numbers without decimals.
 

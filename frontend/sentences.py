@@ -51,12 +51,26 @@ def shown(text: str) -> str:
     return _read_again(text, get_language() or "en") if text else ""
 
 
+def kept(text: str) -> str:
+    """``text`` of a stored result as a page shows it: in English too, its codes by their names.
+
+    >>> kept("Replicas of 2 GPUs (H200 SXM, fp8); exact speed.")
+    'Replicas of 2 GPUs (H200 SXM, FP8); exact speed.'
+    """
+    again = shown(text)
+    return _from_template(text, get_language() or "en") if again == text else again
+
+
 @lru_cache(maxsize=4096)
 def _read_again(text: str, language: str) -> str:
     """A text that was kept without its template: found among those known, and said in the page's language."""
     translated = gettext(text)
     if translated != text or language == "en" or " " not in text:
         return translated
+    return _from_template(text, language)
+
+
+def _from_template(text: str, language: str) -> str:
     for pattern, template in _templates():
         if found := pattern.fullmatch(text):
             values = {name: _part(part, language) for name, part in found.groupdict().items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +114,7 @@ def _attainment(search: Mapping[str, Any]) -> Chart:
         "capacity-attainment",
         _("SLO attainment against cost"),
         "goodput_share",
-        canvas.Axis(title=_("Share of requests within the limits"), tick=_share),
+        canvas.Axis(title=_("Share of requests within the limits"), tick=_share_tick(search)),
     )
 
 
@@ -129,9 +129,12 @@ def _goodput(search: Mapping[str, Any]) -> Chart:
     )
 
 
-def _share(value: float) -> str:
-    """Fleets that hold the limits lie within a percent."""
-    return numbers.percent(value, 2)
+def _share_tick(search: Mapping[str, Any]) -> Callable[[float], str]:
+    """Shares as the axis tells them apart: where all fleets hold the limits, they lie within a percent."""
+    shares = [point["goodput_share"] or 0.0 for point in search["tried"]]
+    span = max(shares, default=1.0) - min(shares, default=0.0)
+    places = 0 if span > 0.05 else 1 if span > 0.005 else 2
+    return lambda value: numbers.percent(value, places)
 
 
 def _rate(value: float) -> str:

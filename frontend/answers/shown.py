@@ -54,6 +54,15 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChartGroup:
+    """Charts that are looked at together: at most four, one group open at a time."""
+
+    key: str
+    title: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AxisCost:
     """What one axis of a layout costs of a step, in numbers and in words."""
 

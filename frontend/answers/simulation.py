@@ -9,9 +9,11 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from frontend import numbers, words
-from frontend.answers.shown import Chart, KeyFigure
-from frontend.answers.simulation_charts import simulation_charts
+from frontend.answers.shown import ChartGroup, KeyFigure
+from frontend.answers.simulation_charts import chart_groups
 from frontend.answers.simulation_words import PERCENTILES, as_number, hours, incident_cells
+from frontend.sentences import kept
+from frontend.stated import option_words
 
 MOST_INCIDENTS = 200
 STATISTICS = ("p50", "p90", "p95", "p99")
@@ -28,7 +30,7 @@ class SimulationShown:
 
     sentence: str
     figures: tuple[KeyFigure, ...]
-    charts: tuple[Chart, ...]
+    groups: tuple[ChartGroup, ...]
     facts: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     incidents: tuple[tuple[str, str, str, str], ...]
@@ -42,12 +44,21 @@ def present_simulation(result: Mapping[str, Any]) -> SimulationShown:
     return SimulationShown(
         sentence=_sentence(result),
         figures=_figures(result),
-        charts=tuple(simulation_charts(result)),
+        groups=tuple(chart_groups(result)),
         facts=_facts(result),
-        notes=tuple(result.get("notes", ())),
+        notes=tuple(_note(text, result) for text in result.get("notes", ())),
         incidents=tuple(incident_cells(each) for each in result["incidents"]["first"][:MOST_INCIDENTS]),
         regions=tuple(_region(each) for each in result.get("regions", ())),
     )
+
+
+def _note(text: str, result: Mapping[str, Any]) -> str:
+    """A stored sentence in the page's language; of one that a region's name stands before, the sentence."""
+    for region in result.get("regions", ()):
+        prefix = f"{region['name']}: "
+        if text.startswith(prefix):
+            return prefix + kept(text.removeprefix(prefix))
+    return kept(text)
 
 
 def _region(region: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,8 +118,8 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
 def _facts(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     settings = result["settings"]
     return (
-        (_("Option"), str(result["option"])),
-        (_("Replicas"), numbers.fixed(result["replicas"])),
+        (_("Option"), option_words(str(result["option"]))),
+        (_("Replicas at the start"), numbers.fixed(result["replicas"])),
         (_("Seed"), str(settings["seed"])),
         (_("Completed"), numbers.fixed(result["completed"])),
         (_("Output"), _("%(n)s tokens/s") % {"n": numbers.rounded(result["throughput"]["output_tok_s"])}),
@@ -117,25 +128,40 @@ def _facts(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def compare(result: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
-    """Two runs side by side: what is measured, in this one, in the other."""
+def compare(result: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, str, str, str], ...]:
+    """Two runs side by side: what is measured, in this one, in the other, and by how much this one differs."""
     rows = zip(_compared(result), _compared(other), strict=True)
-    return tuple((label, here, there) for (label, here), (_label, there) in rows)
+    return tuple((label, here, there, _difference(value, base)) for (label, here, value), (_label, there, base) in rows)
 
 
-def _compared(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield _("Requests"), numbers.fixed(result["requests"])
-    yield _("Dropped"), numbers.fixed(result["dropped"])
-    yield _("Within the limits"), numbers.percent(result["goodput"]["share"], 1)
+def _difference(value: float | None, base: float | None) -> str:
+    """Over the other run's, e.g. ``+12 %``; nothing where one isn't known, or is no quantity."""
+    if value is None or not base:
+        return ""
+    change = value / base - 1.0
+    if abs(change) < 0.0005:
+        return "0 %"
+    return ("+" if change > 0 else "−") + numbers.percent(abs(change), 0 if abs(change) >= 0.1 else 1)
+
+
+def _compared(result: Mapping[str, Any]) -> Iterator[tuple[str, str, float | None]]:
+    question = result.get("question") or {}
+    yield _("Model"), str(question.get("model") or numbers.NOTHING), None
+    yield _("Option"), option_words(str(result["option"])), None
+    yield _("Requests"), numbers.fixed(result["requests"]), result["requests"]
+    yield _("Dropped"), numbers.fixed(result["dropped"]), result["dropped"]
+    share = result["goodput"]["share"]
+    yield _("Within the limits"), numbers.percent(share, 1), share
     for name in ("ttft", "tpot"):
         for at in PERCENTILES:
-            yield f"{name.upper()} {at}", numbers.duration(result[f"{name}_ms"][at])
-    yield _("Cost"), numbers.money(as_number(result["cost_usd"]))
-    yield _("GPU hours"), numbers.rounded(result["gpu_hours"])
-    yield _("Replicas"), numbers.fixed(result["replicas"])
-    yield _("Option"), str(result["option"])
-    yield _("Seed"), str(result["settings"]["seed"])
-    yield _("Catalog"), words.catalog_version(str(result["catalog_version"]))
+            value = result[f"{name}_ms"][at]
+            yield f"{name.upper()} {at}", numbers.duration(value), value
+    cost = as_number(result["cost_usd"])
+    yield _("Cost"), numbers.money(cost), cost
+    yield _("GPU hours"), numbers.rounded(result["gpu_hours"]), result["gpu_hours"]
+    yield _("Replicas at the start"), numbers.fixed(result["replicas"]), result["replicas"]
+    yield _("Seed"), str(result["settings"]["seed"]), None
+    yield _("Catalog"), words.catalog_version(str(result["catalog_version"])), None
 
 
 def csv_rows(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:

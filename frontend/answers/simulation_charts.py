@@ -11,11 +11,31 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from frontend import numbers
-from frontend.answers.shown import Chart, Part
+from frontend.answers.shown import Chart, ChartGroup, Part
 from frontend.answers.simulation_words import KINDS, PERCENTILES, as_number, incident_cells
 from frontend.figures import canvas, curves, run_events
 
 MOST_BREAKS = 40
+GROUPS = {
+    "main": ("run-ttft", "run-tpot", "run-replicas", "run-cost"),
+    "load": ("run-load", "run-queue", "run-events", "run-ecdf"),
+    "caches": ("run-kv", "run-heat-kv", "run-heat-waiting"),
+}
+"""Charts in view together."""
+SHARE = ".1%"
+"""A share on hover, as d3 writes it."""
+
+
+def chart_groups(result: Mapping[str, Any]) -> Iterator[ChartGroup]:
+    """The charts of a run, no more than four together."""
+    drawn = {chart.id: chart for chart in simulation_charts(result)}
+    titles = {
+        "main": _("Latencies, replicas, cost"),
+        "load": _("Load, queues, events, distribution"),
+        "caches": _("KV caches and queues by replica"),
+    }
+    for key, names in GROUPS.items():
+        yield ChartGroup(key=key, title=titles[key], charts=tuple(drawn[name] for name in names if name in drawn))
 
 
 def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
@@ -27,7 +47,7 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
     rates = {_("Arriving"): _rates(requests, "arrived", span), _("Completed"): _rates(requests, "completed", span)}
     if any(requests["dropped"]):
         rates[_("Dropped")] = _rates(requests, "dropped", span)
-    yield _linear("run-load", _demand_finding(rates), requests["bin_s"], span, rates, _("Requests/s"))
+    yield _linear("run-load", _demand_finding(rates), requests["bin_s"], span, rates, _counted(_("Requests/s")))
     if result["incidents"]["first"]:
         yield _events(result, span)
     waiting = {_("Waiting, most"): queue["waiting_max"], _("Running"): queue["running"]}
@@ -39,7 +59,7 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
         queue["bin_s"],
         span,
         waiting,
-        _("Requests"),
+        _counted(_("Requests")),
     )
     yield from _heat(timeline, span)
     yield _kv(timeline, span)
@@ -93,8 +113,8 @@ def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
     heat = timeline["heat"]
     rows = canvas.Axis(title=_("Replica"), tick=numbers.rounded)
     parts = (
-        ("kv", _("KV caches by replica"), canvas.Axis(title=_("KV blocks in use"), tick=numbers.percent)),
-        ("waiting", _("Queues by replica"), canvas.Axis(title=_("Requests waiting"), tick=numbers.rounded)),
+        ("kv", _("KV caches by replica"), canvas.Axis(title=_("KV blocks in use"), tick=numbers.percent, hover=SHARE)),
+        ("waiting", _("Queues by replica"), canvas.Axis(title=_("Requests waiting"), tick=_whole)),
     )
     for name, what, value in parts:
         highest = max((each or 0.0 for row in heat[name] for each in row), default=0.0)
@@ -102,13 +122,20 @@ def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
         yield Chart(
             id=f"run-heat-{name}",
             title=title,
-            figure=run_events.heat_map(heat["bin_s"], span, heat[name], rows),
+            figure=run_events.heat_map(heat["bin_s"], span, heat[name], rows, value),
             parts=_scale(highest, value),
         )
 
 
+def _whole(value: float) -> str:
+    """Requests come whole."""
+    return numbers.fixed(math.floor(value))
+
+
 def _scale(highest: float, value: canvas.Axis) -> tuple[Part, ...]:
-    """What the colours of a heat map mean."""
+    """What the colours of a heat map mean; the middle only where it reads otherwise than the ends."""
+    ends = (value.tick(0.0), value.tick(highest))
+    steps = ((0.0, "heat-0"), (0.5, "heat-2"), (1.0, "heat-3"))
     return tuple(
         Part(
             key=swatch,
@@ -117,7 +144,8 @@ def _scale(highest: float, value: canvas.Axis) -> tuple[Part, ...]:
             share="",
             swatch=swatch,
         )
-        for share, swatch in ((0.0, "heat-0"), (0.5, "heat-2"), (1.0, "heat-3"))
+        for share, swatch in steps
+        if share == 0 or (share == 1 and highest) or value.tick(share * highest) not in ends
     )
 
 
@@ -167,10 +195,18 @@ def _rates(requests: Mapping[str, Any], name: str, span: float) -> list[float | 
 
 
 def _linear(
-    name: str, title: str, bin_s: float, span: float, lines: Mapping[str, Sequence[float | None]], unit: str
+    name: str,
+    title: str,
+    bin_s: float,
+    span: float,
+    lines: Mapping[str, Sequence[float | None]],
+    axis: canvas.Axis,
 ) -> Chart:
-    axis = canvas.Axis(title=unit, tick=numbers.rounded)
     return Chart(id=name, title=title, figure=curves.over_time(bin_s, span, lines, axis, is_log=False))
+
+
+def _counted(title: str) -> canvas.Axis:
+    return canvas.Axis(title=title, tick=numbers.rounded)
 
 
 def _demand_finding(rates: Mapping[str, Sequence[float | None]]) -> str:
@@ -200,7 +236,8 @@ def _kv(timeline: Mapping[str, Any], span: float) -> Chart:
     worst = [max(row, default=None) for row in heat["kv"] for _repeated in range(bins)]
     lines = {_("Mean"): kv["used"], _("Fullest replica"): worst[: len(kv["used"])]}
     title = _("The KV cache is %(share)s full at its fullest") % {"share": numbers.percent(fullest)}
-    return _linear("run-kv", title, kv["bin_s"], span, lines, _("Share of KV blocks in use"))
+    axis = canvas.Axis(title=_("KV blocks in use"), tick=numbers.percent, hover=SHARE)
+    return _linear("run-kv", title, kv["bin_s"], span, lines, axis)
 
 
 def _cost(result: Mapping[str, Any], replicas: Mapping[str, Any], span: float) -> Chart:
@@ -209,7 +246,7 @@ def _cost(result: Mapping[str, Any], replicas: Mapping[str, Any], span: float) -
     whole, total = sum(billed) or 1.0, as_number(result["cost_usd"]) or 0.0
     grown: list[float | None] = [total * part / whole for part in accumulate(billed)]
     title = _("The bill grows to %(cost)s") % {"cost": numbers.money(total)}
-    return _linear("run-cost", title, replicas["bin_s"], span, {_("Cost so far"): grown}, "USD")
+    return _linear("run-cost", title, replicas["bin_s"], span, {_("Cost so far"): grown}, _counted("USD"))
 
 
 def _distribution(result: Mapping[str, Any]) -> Iterator[Chart]:
@@ -224,6 +261,6 @@ def _distribution(result: Mapping[str, Any]) -> Iterator[Chart]:
         figure=curves.distribution(
             lines,
             canvas.Axis(title=_("Time, log scale"), tick=numbers.duration),
-            canvas.Axis(title=_("Share of requests"), tick=numbers.percent),
+            canvas.Axis(title=_("Share of requests"), tick=numbers.percent, hover=SHARE),
         ),
     )

@@ -45,6 +45,8 @@ class Axis:
     limit_label: str = ""
     at: Sequence[float] = ()
     """Where its ticks stand; round values where none are named."""
+    hover: str = ",.4~g"
+    """How a value reads on hover, in d3's terms."""
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -138,10 +140,11 @@ def linear_ticks(low: float, high: float) -> list[float]:
     return [float(f"{n * step:.12g}") for n in range(first, last + 1)]
 
 
-def framed(y: Axis, unit: str) -> Figure:
+def framed(y: Axis, title: str) -> Figure:
+    """A frame with ``title`` under its x axis and that of ``y`` above."""
     layout = base_layout(height=320)
     layout["xaxis"] = {
-        "title": {"text": unit, "font": {"size": 13}, "standoff": 4},
+        "title": {"text": title, "font": {"size": 13}, "standoff": 4},
         "gridcolor": LINE,
         "linecolor": LINE,
         "zeroline": False,
@@ -152,9 +155,14 @@ def framed(y: Axis, unit: str) -> Figure:
     return layout
 
 
-def linear_axis(largest: float) -> dict[str, Any]:
+def linear_axis(axis: Axis, largest: float) -> dict[str, Any]:
+    """From nothing to a little above ``largest``, its ticks as ``axis`` reads them."""
+    high = (largest or 1.0) * 1.05
+    at = linear_ticks(0.0, high)
     return {
-        "range": [0, (largest or 1.0) * 1.05],
+        "range": [0, high],
+        "tickvals": at,
+        "ticktext": [axis.tick(value) for value in at],
         "gridcolor": LINE,
         "linecolor": LINE,
         "zeroline": False,

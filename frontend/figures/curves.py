@@ -7,10 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from frontend.figures.canvas import (
     BAD,
     DASHES,
     MUTE,
+    PANEL,
     SERIES,
     SYMBOLS,
     Axis,
@@ -19,7 +23,6 @@ from frontend.figures.canvas import (
     base_layout,
     framed,
     linear_axis,
-    linear_ticks,
     log_axis,
 )
 
@@ -47,7 +50,12 @@ def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: A
 
 
 Values = Sequence[float | None]
-TIME_UNITS = ((1.0, "s", 180.0), (60.0, "min", 180.0), (3600.0, "h", 96.0), (86_400.0, "d", float("inf")))
+TIME_UNITS = (
+    (1.0, gettext_lazy("s"), 180.0),
+    (60.0, gettext_lazy("min"), 180.0),
+    (3600.0, gettext_lazy("h"), 96.0),
+    (86_400.0, gettext_lazy("d"), float("inf")),
+)
 """Seconds of a unit, its name, and up to how many of it an axis has."""
 
 
@@ -57,7 +65,12 @@ def time_unit(duration_s: float) -> tuple[float, str]:
     >>> time_unit(120.0), time_unit(3600.0), time_unit(7 * 86_400.0)
     ((1.0, 's'), (60.0, 'min'), (86400.0, 'd'))
     """
-    return next((size, name) for size, name, most in TIME_UNITS if duration_s / size <= most)
+    return next((size, str(name)) for size, name, most in TIME_UNITS if duration_s / size <= most)
+
+
+def time_title(unit: str) -> str:
+    """What stands under an axis of simulated time."""
+    return _("Simulated time, %(unit)s") % {"unit": unit}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +98,18 @@ def over_time(
     The limit of ``y`` is a dashed line, and each of ``breaks_s`` a dotted one.
     """
     size, unit = time_unit(duration_s)
-    layout = framed(y, unit)
+    layout = framed(y, time_title(unit))
     shown = {name: _positive(values) if is_log else list(values) for name, values in lines.items()}
     known = [value for values in shown.values() for value in values if value is not None]
     layout["yaxis"] = (
         log_axis(y, known or [1.0]) | {"title": {"text": ""}}
         if is_log
-        else linear_axis(max([*known, y.limit or 0.0], default=1.0))
+        else linear_axis(y, max([*known, y.limit or 0.0], default=1.0))
     )
     layout["xaxis"]["range"] = [0, duration_s / size]
     traces = [
-        _line(n, name, times(values, bin_s, size), values, unit) for n, (name, values) in enumerate(shown.items())
+        _line(n, name, times(values, bin_s, size), values, unit, y.hover)
+        for n, (name, values) in enumerate(shown.items())
     ]
     layout["showlegend"] = len(lines) + (beside is not None) > 1
     layout["hovermode"] = "x"
@@ -104,17 +118,11 @@ def over_time(
         layout["shapes"].append(_limit_line(y.limit))
         layout["annotations"].append(_limit_words(y, is_log=is_log))
     if beside is not None:
-        trace = _line(len(traces), beside.name, times(beside.values, beside.bin_s, size), beside.values, unit)
+        xs = times(beside.values, beside.bin_s, size)
+        trace = _line(len(traces), beside.name, xs, beside.values, unit, beside.axis.hover)
         traces.append(trace | {"yaxis": "y2"})
         most = max((value for value in beside.values if value is not None), default=1.0)
-        ticks = linear_ticks(0.0, most * 1.05)
-        layout["yaxis2"] = linear_axis(most) | {
-            "overlaying": "y",
-            "side": "right",
-            "showgrid": False,
-            "tickmode": "array",
-        }
-        layout["yaxis2"] |= {"tickvals": ticks, "ticktext": [beside.axis.tick(each) for each in ticks]}
+        layout["yaxis2"] = linear_axis(beside.axis, most) | {"overlaying": "y", "side": "right", "showgrid": False}
         layout["margin"] = layout["margin"] | {"r": 44}
         where = {"xref": "paper", "yref": "paper", "xanchor": "right", "yanchor": "bottom", "xshift": 40, "yshift": 8}
         layout["annotations"].append(
@@ -135,7 +143,7 @@ def times(values: Sequence[Any], bin_s: float, size: float) -> list[float]:
     return [(place + 0.5) * bin_s / size for place in range(len(values))]
 
 
-def _line(n: int, name: str, xs: Sequence[float], values: Values, unit: str) -> Figure:
+def _line(n: int, name: str, xs: Sequence[float], values: Values, unit: str, hover: str) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -143,7 +151,7 @@ def _line(n: int, name: str, xs: Sequence[float], values: Values, unit: str) -> 
         "x": xs,
         "y": list(values),
         "line": {"color": SERIES[n % len(SERIES)], "width": 2, "dash": DASHES[n % len(DASHES)]},
-        "hovertemplate": f"{name}: %{{y:,.4~g}}<extra>%{{x:.4~g}} {unit}</extra>",
+        "hovertemplate": f"{name}: %{{y:{hover}}}<extra>%{{x:.4~g}} {unit}</extra>",
     }
 
 
@@ -158,7 +166,7 @@ def _limit_line(y: float) -> Figure:
 
 
 def _limit_words(axis: Axis, *, is_log: bool) -> Figure:
-    where = {"xref": "paper", "xanchor": "right", "yanchor": "bottom", "showarrow": False}
+    where = {"xref": "paper", "xanchor": "right", "yanchor": "bottom", "showarrow": False, "bgcolor": PANEL}
     at = math.log10(axis.limit or 1.0) if is_log else axis.limit
     return {"text": axis.limit_label, "x": 1, "y": at, "font": {"color": BAD, "size": 12}, **where}
 
@@ -168,7 +176,7 @@ def distribution(lines: Mapping[str, tuple[Values, Values]], x: Axis, share: Axi
     layout = framed(share, "")
     known = [value for values, _shares in lines.values() for value in values if value]
     layout["xaxis"] = log_axis(x, known or [1.0])
-    layout["yaxis"] = linear_axis(1.0)
+    layout["yaxis"] = linear_axis(share, 1.0)
     traces = []
     for n, (name, (values, shares)) in enumerate(lines.items()):
         pairs = [(value, at) for value, at in zip(values, shares, strict=True) if value]
@@ -180,7 +188,7 @@ def distribution(lines: Mapping[str, tuple[Values, Values]], x: Axis, share: Axi
                 "x": [value for value, _at in pairs],
                 "y": [at for _value, at in pairs],
                 "line": {"color": SERIES[n], "width": 2, "dash": DASHES[n]},
-                "hovertemplate": f"{name}: %{{x:,.4~g}} ms<extra>%{{y:.1%}}</extra>",
+                "hovertemplate": f"{name}: %{{x:,.4~g}} ms<extra>%{{y:{share.hover}}}</extra>",
             }
         )
     layout["showlegend"] = len(lines) > 1

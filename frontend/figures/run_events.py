@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontend.figures.canvas import HEAT, LINE, PANEL, SERIES, SYMBOLS, Axis, Figure, framed
-from frontend.figures.curves import Values, time_unit, times
+from frontend.figures.curves import Values, time_title, time_unit, times
 
 FEW_ROWS = 24
 """Of a heat map: so many have room for a line between them."""
@@ -24,10 +24,13 @@ class Event:
     """Requests that it cost: drawn larger."""
 
 
-def heat_map(bin_s: float, duration_s: float, columns: Sequence[Values], rows: Axis) -> Figure:
-    """Replicas by row, time across: the darker, the more; ``columns`` are the rows' values at each time."""
+def heat_map(bin_s: float, duration_s: float, columns: Sequence[Values], rows: Axis, value: Axis) -> Figure:
+    """Replicas by row, time across: the darker, the more; ``columns`` are the rows' values at each time.
+
+    ``value`` says how they read on hover.
+    """
     size, unit = time_unit(duration_s)
-    layout = framed(rows, unit)
+    layout = framed(rows, time_title(unit))
     count = max((len(column) for column in columns), default=1)
     layout["xaxis"] |= {"range": [0, duration_s / size], "showgrid": False}
     layout["yaxis"] = {
@@ -52,7 +55,7 @@ def heat_map(bin_s: float, duration_s: float, columns: Sequence[Values], rows: A
         "colorscale": [[0, PANEL], [0.02, HEAT[0]], [0.5, HEAT[1]], [1, HEAT[2]]],
         # Its own scale would be filled by an inline style: the legend beside the chart says what the colours mean.
         "showscale": False,
-        "hovertemplate": f"%{{y}}: %{{z:,.4~g}}<extra>%{{x:.4~g}} {unit}</extra>",
+        "hovertemplate": f"%{{y}}: %{{z:{value.hover}}}<extra>%{{x:.4~g}} {unit}</extra>",
     }
     return {"data": [trace], "layout": layout}
 
@@ -60,7 +63,7 @@ def heat_map(bin_s: float, duration_s: float, columns: Sequence[Values], rows: A
 def events(duration_s: float, happened: Sequence[Event], kinds: Sequence[str]) -> Figure:
     """What happened when: a row for each kind, larger where more requests were lost."""
     size, unit = time_unit(duration_s)
-    layout = framed(Axis(title="", tick=str), unit)
+    layout = framed(Axis(title="", tick=str), time_title(unit))
     layout["annotations"] = []
     layout["xaxis"]["range"] = [-0.01 * duration_s / size, 1.01 * duration_s / size]
     layout["yaxis"] = {

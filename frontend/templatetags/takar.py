@@ -49,10 +49,11 @@ def tight(text: str) -> str:
 
 @register.filter
 def figure_json(figure: dict[str, Any], name: str) -> SafeString:
-    """A figure as inert JSON in the page, six significant digits: what a screen can show.
+    """A figure as inert JSON in the page, six significant digits: what a screen can show; marks of the page's language.
 
     Django's own ``json_script`` does the same without rounding; a figure is mostly floats.
     """
+    figure = figure | {"layout": figure["layout"] | {"separators": numbers.separators()}}
     text = json.dumps(_short(figure), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # Safe: every character that could end the script element is written as an escape, as json_script does.
     return format_html(

@@ -23,10 +23,11 @@ from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.progress_words import progress_words
 from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.sentences import shown
+from frontend.stated import stated
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import limited
 from planner.engine.errors import InvalidQuestion
-from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
@@ -125,25 +126,13 @@ def _as_given(question: Any) -> dict[str, str]:
     return given
 
 
-def _in_words(given: dict[str, str]) -> str:
-    known = specs(InferenceQuestion)
-    shown = [(known[name][0], value) for name, value in given.items() if name in known and name != "config"]
-    return " · ".join(f"{_(spec.label)} {value} {_(spec.unit) if spec.unit else ''}".strip() for spec, value in shown)
-
-
 def _inputs(run: Run) -> tuple[tuple[str, str], ...]:
     """What the run was started with, what is default left out."""
     parts = (("traffic", TrafficQuestion, _("Traffic")), ("scenario", SimulationQuestion, _("Scenario")))
     found = []
     for part, input_type, title in parts:
-        known, given = specs(input_type), run.params.get(part)
-        given = given if isinstance(given, dict) else {}
-        shown = (
-            f"{_(known[name][0].label)} {default_text(value)} {_(known[name][0].unit or ' ')}".strip()
-            for name, value in given.items()
-            if name in known and name != "option" and value not in ("", None, known[name][1])
-        )
-        if text := " · ".join(shown):
+        given = run.params.get(part)
+        if text := stated(input_type, given if isinstance(given, dict) else {}, but_defaults=True):
             found.append((title, text))
     if run.params.get("trace"):
         found.insert(0, (_("Traffic"), _("an uploaded trace")))
@@ -165,7 +154,7 @@ def _context(run: Run) -> dict[str, Any]:
         "nav": "",
         "run": run,
         "title": titles.get(run.kind, run.kind),
-        "question": _in_words(given),
+        "question": stated(InferenceQuestion, given),
         "doing": progress_words(run.message),
         "percent": numbers.percent(run.progress),
         "elapsed": _elapsed(run),
@@ -175,7 +164,7 @@ def _context(run: Run) -> dict[str, Any]:
         "simulation": present_simulation(result) if result and run.kind in SIMULATED else None,
         "again": _simulation_link(run, given) if run.kind in SIMULATED else "",
         "inputs": _inputs(run) if run.kind in SIMULATED else (),
-        "error": (run.error or {}).get("detail", "") if isinstance(run.error, dict) else "",
+        "error": shown(str(run.error.get("detail", ""))) if isinstance(run.error, dict) else "",
         "can_cancel": not run.is_final and not run.cancel_requested,
         "back": _question_link(given),
     }

@@ -17,6 +17,7 @@ from frontend.forms import FormField, allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.simulation_params import regions_of, run_before, sources, trace_of
+from frontend.stated import option_words, stated
 from frontend.tenancy import active_scope
 from frontend.typed_numbers import read_typed
 from frontend.views.guard import limited, needs_catalog
@@ -149,6 +150,8 @@ def _form(
         "nav": "",
         "query": query,
         "option": typed.get("fleet-option", ""),
+        "asked": stated(InferenceQuestion, asked.given),
+        "asked_option": option_words(typed.get("fleet-option", "")),
         "before": before,
         "has_trace": bool(trace_of(request, before_run)),
         "regions_before": ", ".join(str(region.get("name", "")) for region in regions_of(before_run)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planner.engine.sentences import say
 from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.planned_replica import Lengths
 from planner.engine.simulate.traffic_question import TrafficQuestion
@@ -27,7 +28,13 @@ class GeneratedTraffic:
     @property
     def notes(self) -> tuple[str, ...]:
         """What it is."""
-        return (f"Generated traffic: {self.question.requests_per_second:g} req/s for {self.question.hours:g} h.",)
+        return (
+            say(
+                "Generated traffic: {rate:,g} req/s for {hours:,g} h.",
+                rate=self.question.requests_per_second,
+                hours=self.question.hours,
+            ),
+        )
 
     def batches(self) -> Iterator[Traffic]:
         """The requests in order of arrival."""

@@ -16,6 +16,7 @@ from catalog.selectors import catalog_snapshot
 from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.model_summary import summarize
 from planner.engine.question_reading import parse_question
+from planner.engine.sentences import Code, Noun, Sentence, say
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet, planned_fleet
@@ -229,16 +230,32 @@ def split_settings(option: InferenceOption, settings: SimulationQuestion, prompt
     )
 
 
-def _hardware_note(option: InferenceOption) -> str:
+def _hardware_note(option: InferenceOption) -> Sentence:
     gpus = option.layout.gpus_per_replica
-    return (
-        f"Replicas of {gpus} {'GPU' if gpus == 1 else 'GPUs'} ({option.cluster.accelerator_name}, "
-        f"{option.weight_format}); {option.confidence.kind} speed."
-    )
+    values: dict[str, object] = {
+        "gpus": gpus,
+        "accelerator": option.cluster.accelerator_name,
+        "weights": Code(option.weight_format),
+        "confidence": Noun(option.confidence.kind),
+    }
+    if gpus == 1:
+        return say("Replicas of {gpus} GPU ({accelerator}, {weights}); {confidence} speed.", **values)
+    return say("Replicas of {gpus} GPUs ({accelerator}, {weights}); {confidence} speed.", **values)
 
 
-def _fleet_notes(planned: PlannedFleet) -> list[str]:
+def _fleet_notes(planned: PlannedFleet) -> list[Sentence]:
     kind = planned.fleet.pools[0].kind
     if isinstance(kind, BatchedReplica):
-        return [f"Batches of up to {kind.max_batch} requests, timed as the scenario says: not the plan's model."]
-    return [f"KV cache: {kind.kv_blocks:,} blocks of {kind.block_tokens} tokens a replica."]
+        return [
+            say(
+                "Batches of up to {requests:,} requests, timed as the scenario says: not the plan's model.",
+                requests=kind.max_batch,
+            )
+        ]
+    return [
+        say(
+            "KV cache: {blocks:,} blocks of {tokens} tokens a replica.",
+            blocks=kind.kv_blocks,
+            tokens=kind.block_tokens,
+        )
+    ]

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.sentences import say
+
 IntArray = NDArray[np.int64]
 
 
@@ -82,7 +84,7 @@ class GrowingColumns:
     def columns(self) -> Columns:
         notes = []
         if self.unanswered:
-            notes.append(f"{self.unanswered:,} requests with 0 output tokens were left out.")
+            notes.append(say("{requests:,} requests with 0 output tokens were left out.", requests=self.unanswered))
         counts = self.join("hash_count")
         hashes = None if counts is None else np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return Columns(

@@ -21,6 +21,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.sentences import say
 from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.planned_replica import Lengths
 from planner.engine.simulate.traffic import BATCH, batch
@@ -182,7 +183,9 @@ def _finish(columns: Columns, *, hash_tokens: int | None) -> Trace:
         moved = int(np.count_nonzero(arrival_s[1:] < arrival_s[:-1]))
         columns = columns.take(np.argsort(arrival_s, kind="stable"))
         arrival_s = columns.arrival_s
-        notes.append(f"Rows were not in order of arrival ({moved:,} steps back in time); they were sorted.")
+        notes.append(
+            say("Rows were not in order of arrival ({steps:,} steps back in time); they were sorted.", steps=moved)
+        )
     start_s = float(arrival_s[0])
     arrival_s -= start_s
     return Trace(

@@ -120,7 +120,7 @@ def test_an_uploaded_trace_is_watched_reloaded_and_cancelled(
     is_done(page, 0.1)
     page.reload()
     expect(page.locator("#run-status")).to_have_text("Succeeded")
-    expect(page.locator("[data-figure][data-drawn]")).to_have_count(10)
+    expect(page.locator("[data-figure][data-drawn]")).to_have_count(4)
 
 
 def test_a_result_is_drawn_zoomed_and_downloaded(open_page: OpenPage) -> None:
@@ -131,11 +131,9 @@ def test_a_result_is_drawn_zoomed_and_downloaded(open_page: OpenPage) -> None:
     page.fill("#field-fleet-node_failure_hours", "0.05")
     execute_run(run_id=start(page).pk)
     expect(page.locator("#run-status")).to_have_text("Succeeded")
-    expect(page.locator("[data-figure][data-drawn]")).to_have_count(11)
+    expect(page.locator("[data-figure][data-drawn]")).to_have_count(4)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert page.locator("#plot-run-ttft .shapelayer path").count() >= 2
-    assert page.locator("#plot-run-events .scatterlayer path.point").count() >= 2
-    assert page.locator("#plot-run-heat-kv image").count() == 1
     span = "() => document.querySelector('#plot-run-ttft').layout.xaxis.range"
     whole = page.evaluate(span)
     page.locator("#plot-run-ttft").scroll_into_view_if_needed()
@@ -152,6 +150,17 @@ def test_a_result_is_drawn_zoomed_and_downloaded(open_page: OpenPage) -> None:
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
     assert download.value.suggested_filename.startswith("takar-simulation-")
+    page.get_by_text("Load, queues, events, distribution").click()
+    expect(page.locator("#charts-main")).not_to_have_attribute("open", "")
+    expect(page.locator("[data-figure][data-drawn]")).to_have_count(8)
+    assert page.locator("#plot-run-events .scatterlayer path.point").count() >= 2
+    page.get_by_text("KV caches and queues by replica").click()
+    expect(page.locator("[data-figure][data-drawn]")).to_have_count(11)
+    assert page.locator("[data-figure]:visible").count() == 3
+    assert page.locator("#plot-run-heat-kv image").count() == 1
+    box = page.locator("#plot-run-heat-kv .main-svg").first.bounding_box()
+    assert box is not None
+    assert box["width"] > 300
     with page.expect_download() as picture:
         page.locator("[data-png='plot-run-heat-kv']").click()
     assert picture.value.suggested_filename == "takar-run-heat-kv.png"
@@ -165,7 +174,7 @@ def test_the_smallest_fleet_is_found_and_drawn(open_page: OpenPage) -> None:
     execute_run(run_id=run.pk)
     expect(page.locator("#run-status")).to_have_text("Succeeded")
     expect(page.locator("#capacity-sentence")).to_contain_text("The cheapest fleet that holds the limits")
-    expect(page.locator("[data-figure][data-drawn]")).to_have_count(12)
+    expect(page.locator("[data-figure][data-drawn]")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     run.refresh_from_db()
     assert run.result is not None

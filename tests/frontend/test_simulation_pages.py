@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from frontend.figures.canvas import Axis
 from frontend.figures.curves import over_time
+from frontend.stated import option_words
 from planner.models import Role, Run, RunStatus
 from planner.services.stored_traces import has_trace
 from tests.planner.organizations import tenant_factory
@@ -145,7 +146,7 @@ def finished(client: Client) -> Run:
 
 def test_a_result_has_its_sentence_charts_and_incidents(client: Client, finished: Run) -> None:
     text = client.get(f"/runs/{finished.uuid}/").content.decode()
-    assert "12 requests in 2 min: 90.0 % within the limits, p95 TTFT 120 ms" in text
+    assert "12 requests in 2 min: 90.0\xa0% within the limits, p95 TTFT 120\xa0ms" in text
     assert text.count("data-figure=") == 11
     assert "At most 4 requests waited" in text
     assert "The KV cache is 50 % full at its fullest" in text
@@ -160,7 +161,7 @@ def test_a_run_started_from_another_is_shown_beside_it(client: Client, catalog: 
     assert f'hx-get="/runs/{later.uuid}/?with={finished.uuid}"' in client.get(response["Location"]).content.decode()
     Run.objects.filter(pk=later.pk).update(status=RunStatus.SUCCEEDED, result={**result(), "requests": 24})
     text = client.get(response["Location"]).content.decode()
-    assert re.search(r"<th[^>]*>Requests</th><td>24</td><td>12</td>", text)
+    assert re.search(r"<th[^>]*>Requests</th><td>24</td><td>12</td><td>\+100 %</td>", text)
 
 
 def test_a_person_compares_with_runs_of_their_own(client: Client, finished: Run, django_user_model: Any) -> None:
@@ -173,7 +174,7 @@ def test_a_person_compares_with_runs_of_their_own(client: Client, finished: Run,
     text = client.get(f"/runs/{finished.uuid}/").content.decode()
     assert re.findall(r'<option value="([^"]*)"', text) == [str(mine.uuid)]
     text = client.get(f"/runs/{finished.uuid}/?with={mine.uuid}").content.decode()
-    assert re.search(r"<th[^>]*>Requests</th><td>12</td><td>24</td>", text)
+    assert re.search(r"<th[^>]*>Requests</th><td>12</td><td>24</td><td>−50 %</td>", text)
     assert "The other run" not in client.get(f"/runs/{finished.uuid}/?with={theirs.uuid}").content.decode()
 
 
@@ -295,7 +296,7 @@ def test_a_search_that_found_nothing_says_what_came_closest(client: Client, sear
     nothing = searched() | {"replicas": None, "chosen": 0}
     Run.objects.update(result={**result(), "search": nothing})
     text = client.get(f"/runs/{search.uuid}/").content.decode()
-    assert "No fleet tried holds the limits; the closest, 1 replica, keeps 40.0 % of requests within them" in text
+    assert "No fleet tried holds the limits; the closest, 1 replica, keeps 40.0\xa0% of requests within them" in text
 
 
 def test_a_search_over_regions_names_each(client: Client, search: Run) -> None:
@@ -371,4 +372,124 @@ def test_a_run_without_a_timeline_has_no_csv(client: Client) -> None:
 def test_time_axes_take_a_unit_that_reads_well(finished: Run) -> None:
     for chart_s, unit in ((100.0, "s"), (7200.0, "min"), (40 * 3600.0, "h"), (30 * 86_400.0, "d")):
         figure = over_time(10.0, chart_s, {"x": [1.0]}, Axis(title="y", tick=str), is_log=False)
-        assert figure["layout"]["xaxis"]["title"]["text"] == unit
+        assert figure["layout"]["xaxis"]["title"]["text"] == f"Simulated time, {unit}"
+
+
+def test_no_more_than_four_charts_are_in_view(client: Client, finished: Run, search: Run) -> None:
+    for kind, open_at_first in (("simulation", 1), ("capacity_search", 0)):
+        Run.objects.update(kind=kind)
+        text = client.get(f"/runs/{finished.uuid}/").content.decode()
+        groups = re.findall(r'<details class="chart-group" name="run-charts"[^>]*?( open)?>(.*?)</details>', text, re.S)
+        counts = [group.count("data-figure=") for _open, group in groups]
+        assert counts == [4, 4, 3]
+        assert [bool(is_open) for is_open, _group in groups].count(True) == open_at_first
+        assert text.count("data-figure=") - sum(counts) == (2 if kind == "capacity_search" else 0)
+
+
+OLD_NOTES = [
+    "Replicas of 2 GPUs (H200 SXM (HGX), fp8); extrapolated speed.",
+    "Generated traffic: 10 req/s for 1.5 h.",
+    "Jakarta: KV cache: 18,259 blocks of 16 tokens a replica.",
+    "Batches of up to 64 requests, timed as the scenario says: not the plan's model.",
+    "1,200 requests with 0 output tokens were left out.",
+    "Rows were not in order of arrival (3 steps back in time); they were sorted.",
+    "Written by an older release.",
+]
+
+
+def test_what_a_stored_run_rests_on_is_said_in_the_pages_language(client: Client, finished: Run) -> None:
+    regions = [dict.fromkeys(("replicas", "requests", "goodput_share", "ttft_ms", "tpot_ms", "cost_usd"))]
+    Run.objects.update(result={**result(), "notes": OLD_NOTES, "regions": [regions[0] | {"name": "Jakarta"}]})
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "Replicas of 2 GPUs (H200 SXM (HGX), FP8); extrapolated speed." in text
+    client.cookies["django_language"] = "id"
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    for said in (
+        "Replika dari 2 GPU (H200 SXM (HGX), FP8); kecepatan ekstrapolasi.",
+        "Lalu lintas buatan: 10 perm./dtk selama 1,5 jam.",
+        "Jakarta: Cache KV: 18.259 blok berisi 16 token per replika.",
+        "Batch hingga 64 permintaan",
+        "1.200 permintaan dengan 0 token keluaran tidak diikutkan.",
+        "Baris tidak urut menurut kedatangan (3 kali mundur dalam waktu)",
+        "Written by an older release.",
+    ):
+        assert f"<li>{said}" in text
+
+
+def test_values_read_as_people_write_them(client: Client, catalog: object, finished: Run) -> None:
+    option = "aws/p5.48xlarge/us-east-1/on_demand:tp8-pp1-ep1-x2:fp8"
+    question = {"model": "Llama 3.1 8B", "requests_per_second": 2000.5, "countries": ["ID"], "ttft_ms": 2000}
+    params = {
+        "question": question,
+        "traffic": {"input_median": 1000, "gap_cv": 1.5, "hours": 1},
+        "scenario": {"autoscaler": "hpa", "seed": 2026},
+    }
+    Run.objects.update(params=params, result={**result(), "option": option})
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "TTFT limit 2,000 ms" in text
+    assert "Countries Indonesia" in text
+    assert "Burstiness 1.5 CV · Input, median 1,000 tokens</dd>" in text
+    assert "Seed 2026" in text
+    assert "Autoscaler Kubernetes HPA" in text
+    assert "<dt>Option</dt><dd>p5.48xlarge at Amazon Web Services, us-east-1 · On demand · TP8 · FP8</dd>" in text
+    client.cookies["django_language"] = "id"
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "2.000,5 perm./dtk" in text
+    assert "median 1.000 token" in text
+    assert '"separators":",."' in text
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("packet-ai/NVIDIA B200 NVL 180GB/*/on_demand:tp1-pp1-ep1-x3:fp8", "region not stated · On demand · 1 GPU a c"),
+        ("aws/a/b/us/spot:tp8-pp2-ep16-x1-b8192-prefill-tp4-pp1-ep1-x2:bf16", "TP8 · PP2 · EP16, prefill TP4 · BF16"),
+        ("own node", "own node"),
+    ],
+)
+def test_an_options_id_is_said_in_words(catalog: object, option: str, words: str) -> None:
+    assert words in option_words(option)
+
+
+def figures_of(client: Client, run: Run) -> dict[str, Any]:
+    text = client.get(f"/runs/{run.uuid}/").content.decode()
+    found = re.findall(r'<script id="figure-([^"]+)" type="application/json">(.*?)</script>', text, re.S)
+    return {name: json.loads(figure) for name, figure in found}
+
+
+def test_axes_read_as_their_charts_titles(client: Client, finished: Run) -> None:
+    drawn = figures_of(client, finished)
+    for name in ("run-kv", "run-ecdf"):
+        assert all(text.endswith(" %") for text in drawn[name]["layout"]["yaxis"]["ticktext"])
+    assert ":.1%" in drawn["run-kv"]["data"][0]["hovertemplate"]
+    assert ":.1%" in drawn["run-heat-kv"]["data"][0]["hovertemplate"]
+
+
+def test_a_scale_of_requests_counts_whole_ones(client: Client, finished: Run) -> None:
+    for waiting, legend in (([[0, 1]], ["0", "1"]), ([[0, 5]], ["0", "2", "5"]), ([[0, 0]], ["0"])):
+        given = result()
+        given["timeline"]["heat"]["waiting"] = waiting
+        Run.objects.update(result=given)
+        text = client.get(f"/runs/{finished.uuid}/").content.decode()
+        figure = re.search(r'<figure class="chart-run-heat-waiting">(.*?)</figure>', text, re.S)
+        assert figure is not None
+        assert re.findall(r"<b>([^<]*)</b>", figure[1]) == legend
+
+
+def test_shares_on_an_axis_have_the_places_they_need(client: Client, search: Run) -> None:
+    close = [
+        point | {"goodput_share": share} for point, share in zip(searched()["tried"], (0.997, 0.999, 1), strict=True)
+    ]
+    for tried, places in ((searched()["tried"], 0), (close, 2)):
+        Run.objects.update(result={**result(), "search": searched() | {"tried": tried}})
+        texts = figures_of(client, search)["capacity-attainment"]["layout"]["yaxis"]["ticktext"]
+        assert {len(text.removesuffix(" %").partition(".")[2]) for text in texts} == {places}
+
+
+def test_the_form_says_what_is_simulated(client: Client, catalog: object) -> None:
+    option = "aws/p5.48xlarge/us-east-1/on_demand:tp8-pp1-ep1-x2:fp8"
+    link = f"{FORM}?model=Llama+3.1+8B&requests_per_second=2000"
+    text = client.get(link).content.decode()
+    assert "Model Llama 3.1 8B · Mean load 2,000 req/s" in text
+    assert "<dd>The plan's first</dd>" in text
+    assert "us-east-1 · On demand · TP8 · FP8" in client.get(f"{link}&fleet-option={option}").content.decode()

@@ -105,7 +105,9 @@
       await new Promise((resolve) => setTimeout(resolve));
     }
   };
-  const drawAll = () => drawEach([...document.querySelectorAll("[data-figure]")]);
+  // A chart in a closed group has no width to be drawn to: it waits until the group is opened.
+  const isFolded = (plot) => plot.closest("details:not([open])") !== null;
+  const drawAll = () => drawEach([...document.querySelectorAll("[data-figure]")].filter((plot) => !isFolded(plot)));
 
   const save = async (button) => {
     const plot = document.getElementById(button.dataset.png);
@@ -131,6 +133,13 @@
     const button = event.target.closest("[data-png]");
     if (button) save(button);
   });
+  document.addEventListener(
+    "toggle",
+    ({ target }) => {
+      if (target.open) target.querySelectorAll("[data-figure]").forEach(draw);
+    },
+    true,
+  );
   document.addEventListener("DOMContentLoaded", drawAll);
   document.addEventListener("takar:theme", drawAll);
   document.addEventListener("htmx:afterSettle", (event) => {

@@ -1,0 +1,90 @@
+"""What was asked, in words: fields with their values as people read them, and a plan's option by its id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from frontend import numbers, words
+from frontend.listed import listed_choices
+from frontend.query import default_text
+from planner.engine.field_spec import FieldSpec, specs
+
+AS_TYPED = ("seed",)
+"""Numbers that count nothing: no separators in them."""
+OPTION = re.compile(
+    r"(?P<provider>[^/:]+)/(?P<node>.+)/(?P<region>[^/:]*)/(?P<purchase>\w+):"
+    r"(?P<layout>[a-z0-9-]+):(?P<weights>\w+)",
+    re.ASCII,
+)
+DEGREE = re.compile(r"(tp|pp|ep)(\d+)", re.ASCII)
+
+
+def stated(input_type: type, given: Mapping[str, Any], *, but_defaults: bool = False) -> str:
+    """Fields that were given as ``label value unit``, apart by dots; a pasted config is left out.
+
+    >>> from planner.engine.workload import InferenceQuestion
+    >>> stated(InferenceQuestion, {"model": "Llama 3.1 8B", "ttft_ms": "2000", "headroom": 0.2})
+    'Model Llama 3.1 8B · Headroom 0.2 share · TTFT limit 2,000 ms'
+    """
+    known = specs(input_type)
+    shown = (
+        " ".join(part for part in (_(spec.label), value_words(name, spec, given[name]), _unit(spec)) if part)
+        for name, (spec, default) in known.items()
+        if name in given and spec.kind != "config" and name != "option" and given[name] not in ("", None)
+        if not (but_defaults and given[name] == default)
+    )
+    return " · ".join(shown)
+
+
+def value_words(name: str, spec: FieldSpec, value: Any) -> str:
+    """One field's value: a number with the language's separators, a choice by its name."""
+    text = default_text(tuple(value) if isinstance(value, list) else value)
+    if spec.kind in ("number", "integer", "decimal") and name not in AS_TYPED:
+        try:
+            return numbers.localized(f"{Decimal(text):,f}")
+        except InvalidOperation:
+            return text
+    if spec.kind == "flag":
+        return _("yes") if value else _("no")
+    if spec.kind in ("choice", "choices"):
+        names = dict(listed_choices().get(name, ()))
+        return ", ".join(names.get(code) or words.choice(code) for code in text.split(","))
+    return text
+
+
+def option_words(option_id: str) -> str:
+    """An option's id in words: node, place, purchase, layout, format; one that reads otherwise as it is.
+
+    >>> option_words("of an older release")
+    'of an older release'
+    """
+    found = OPTION.fullmatch(option_id)
+    if found is None:
+        return option_id
+    region = "" if "*" in found["region"] else found["region"]
+    place = f"{words.provider(found['provider'])}, {region or _('region not stated')}"
+    own, _prefill, apart = found["layout"].partition("-prefill-")
+    layout = _degrees(own)
+    if apart:
+        layout = _("%(decode)s, prefill %(prefill)s") % {"decode": layout, "prefill": _degrees(apart)}
+    node = _("%(nodes)s at %(place)s") % {"nodes": found["node"], "place": place}
+    return " · ".join((node, words.choice(found["purchase"]), layout, words.choice(found["weights"])))
+
+
+def _degrees(layout: str) -> str:
+    """The degrees of a layout that are not 1.
+
+    >>> _degrees("tp8-pp2-ep1-x3"), _degrees("tp1-pp1-ep1-x3")
+    ('TP8 · PP2', '1 GPU a copy')
+    """
+    degrees = [(name.upper(), int(many)) for name, many in DEGREE.findall(layout)]
+    return " · ".join(f"{name}{many}" for name, many in degrees if many > 1) or _("1 GPU a copy")
+
+
+def _unit(spec: FieldSpec) -> str:
+    return _(spec.unit) if spec.unit else ""
