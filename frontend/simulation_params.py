@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run
@@ -66,8 +67,8 @@ def sources(request: HttpRequest, traffic: Mapping[str, Any], scenario: Mapping[
 
 def _read_scenario(upload: Any) -> dict[str, Any]:
     if (upload.size or 0) > SCENARIO_BYTES:
-        allowed = f"up to {SCENARIO_BYTES // 2**10} KiB"
-        raise InvalidQuestion([FieldError(field="scenario", value=None, message="Too large.", allowed=allowed)])
+        allowed = _("up to %(n)s KiB") % {"n": SCENARIO_BYTES // 2**10}
+        raise InvalidQuestion([FieldError(field="scenario", value=None, message=_("Too large."), allowed=allowed)])
     try:
         return read_object(upload.read())
     except InvalidQuestion as invalid:
@@ -76,6 +77,6 @@ def _read_scenario(upload: Any) -> dict[str, Any]:
 
 def _keep(upload: Any, request: HttpRequest) -> str:
     if (upload.size or 0) > MAX_TRACE_BYTES:
-        allowed = f"up to {MAX_TRACE_BYTES // 2**20} MiB"
-        raise InvalidQuestion([FieldError(field="trace", value=None, message="Too large.", allowed=allowed)])
+        allowed = _("up to %(n)s MiB; gzip helps") % {"n": MAX_TRACE_BYTES // 2**20}
+        raise InvalidQuestion([FieldError(field="trace", value=None, message=_("Too large."), allowed=allowed)])
     return store_trace(upload.chunks(), owner=request.user if request.user.is_authenticated else None)

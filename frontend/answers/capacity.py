@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import Cell, Chart, Column
-from frontend.answers.simulation_words import as_number
+from frontend.answers.simulation_words import as_number, pace
 from frontend.figures import canvas, tried_fleets
 
 CSV_COLUMNS = (
@@ -41,7 +41,7 @@ def present_capacity(result: Mapping[str, Any]) -> CapacityShown | None:
     at = words.choice(search["percentile"])
     return CapacityShown(
         sentence=_sentence(search),
-        detail=_detail(search, at),
+        detail=_detail(search, at, result["duration_s"]),
         charts=(_attainment(search), _goodput(search)),
         columns=_columns(at),
         rows=tuple(_row(point) for point in search["tried"]),
@@ -73,18 +73,19 @@ def _sentence(search: Mapping[str, Any]) -> str:
     }
 
 
-def _detail(search: Mapping[str, Any], at: str) -> str:
+def _detail(search: Mapping[str, Any], at: str, duration_s: float) -> str:
     limits = [
         f"{name.upper()} {at} {numbers.duration(limit)}"
         for name, limit in search["limits_ms"].items()
         if limit is not None
     ]
-    kept = _("Limits: %(limits)s, every request answered.") % {"limits": ", ".join(limits)}
-    if search["replicas"] is None:
-        return kept
-    return " ".join(
-        [kept, _("Without an autoscaler the fewest replicas that hold them are %(n)s.") % {"n": search["replicas"]}]
-    )
+    said = [_("Limits: %(limits)s, every request answered.") % {"limits": ", ".join(limits)}]
+    if rate := pace(as_number(search["tried"][search["chosen"]]["cost_usd"]), duration_s):
+        said.append(_("At this pace: %(rate)s.") % {"rate": rate})
+    if search["replicas"] is not None:
+        fewest = _("Without an autoscaler the fewest replicas that hold them are %(n)s.")
+        said.append(fewest % {"n": numbers.fixed(search["replicas"])})
+    return " ".join(said)
 
 
 def _fleet(point: Mapping[str, Any]) -> str:
@@ -112,10 +113,18 @@ def _attainment(search: Mapping[str, Any]) -> Chart:
     return _against_cost(
         search,
         "capacity-attainment",
-        _("SLO attainment against cost"),
+        _holding(search),
         "goodput_share",
         canvas.Axis(title=_("Share of requests within the limits"), tick=_share_tick(search)),
     )
+
+
+def _holding(search: Mapping[str, Any]) -> str:
+    """What the chart of attainment shows: from what bill on the limits hold."""
+    holding = [as_number(point["cost_usd"]) or 0.0 for point in search["tried"] if point["met"]]
+    if not holding:
+        return _("No bill tried holds the limits")
+    return _("The limits hold from %(cost)s on") % {"cost": numbers.money(min(holding))}
 
 
 def _goodput(search: Mapping[str, Any]) -> Chart:

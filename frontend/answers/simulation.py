@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import ChartGroup, KeyFigure
 from frontend.answers.simulation_charts import chart_groups
-from frontend.answers.simulation_words import PERCENTILES, as_number, hours, incident_cells
+from frontend.answers.simulation_words import PERCENTILES, as_number, hours, incident_cells, pace
 from frontend.sentences import kept
 from frontend.stated import option_words
 
 MOST_INCIDENTS = 200
+MANY_TIMES = 10
+"""From here on a difference reads better as a multiple than in percent."""
 STATISTICS = ("p50", "p90", "p95", "p99")
 CSV_COLUMNS = (
     *("time_s", "arrived", "completed", "dropped", "input_tokens", "output_tokens"),
@@ -74,9 +77,12 @@ def _region(region: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _sentence(result: Mapping[str, Any]) -> str:
-    return _(
+    return ngettext(
+        "%(requests)s request in %(time)s: %(share)s within the limits, p95 TTFT %(ttft)s, p95 TPOT %(tpot)s, "
+        "%(cost)s for the time",
         "%(requests)s requests in %(time)s: %(share)s within the limits, p95 TTFT %(ttft)s, p95 TPOT %(tpot)s, "
-        "%(cost)s for the time"
+        "%(cost)s for the time",
+        result["requests"],
     ) % {
         "requests": numbers.fixed(result["requests"]),
         "time": hours(result["duration_s"]),
@@ -93,7 +99,10 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
         KeyFigure(
             label=_("Cost"),
             value=numbers.money(as_number(result["cost_usd"])),
-            notes=(_("%(money)s a million output tokens") % {"money": numbers.money(per_token)} if per_token else "",),
+            notes=(
+                _("%(money)s a million output tokens") % {"money": numbers.money(per_token)} if per_token else "",
+                pace(as_number(result["cost_usd"]), result["duration_s"]),
+            ),
         ),
         KeyFigure(
             label=_("Speed"),
@@ -135,9 +144,11 @@ def compare(result: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[
 
 
 def _difference(value: float | None, base: float | None) -> str:
-    """Over the other run's, e.g. ``+12 %``; nothing where one isn't known, or is no quantity."""
+    """Over the other run's, e.g. ``+12 %``, or how many times; nothing where one isn't known, or is no quantity."""
     if value is None or not base:
         return ""
+    if value >= MANY_TIMES * base:
+        return f"× {numbers.rounded(value / base)}"
     change = value / base - 1.0
     if abs(change) < 0.0005:
         return "0 %"
@@ -151,7 +162,7 @@ def _compared(result: Mapping[str, Any]) -> Iterator[tuple[str, str, float | Non
     yield _("Requests"), numbers.fixed(result["requests"]), result["requests"]
     yield _("Dropped"), numbers.fixed(result["dropped"]), result["dropped"]
     share = result["goodput"]["share"]
-    yield _("Within the limits"), numbers.percent(share, 1), share
+    yield _("Within the limits"), numbers.percent(share, 1), None
     for name in ("ttft", "tpot"):
         for at in PERCENTILES:
             value = result[f"{name}_ms"][at]

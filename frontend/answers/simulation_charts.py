@@ -47,7 +47,9 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
     rates = {_("Arriving"): _rates(requests, "arrived", span), _("Completed"): _rates(requests, "completed", span)}
     if any(requests["dropped"]):
         rates[_("Dropped")] = _rates(requests, "dropped", span)
-    yield _linear("run-load", _demand_finding(rates), requests["bin_s"], span, rates, _counted(_("Requests/s")))
+    yield _linear(
+        "run-load", _demand_finding(rates, requests), requests["bin_s"], span, rates, _counted(_("Requests/s"))
+    )
     if result["incidents"]["first"]:
         yield _events(result, span)
     waiting = {_("Waiting, most"): queue["waiting_max"], _("Running"): queue["running"]}
@@ -209,11 +211,14 @@ def _counted(title: str) -> canvas.Axis:
     return canvas.Axis(title=title, tick=numbers.rounded)
 
 
-def _demand_finding(rates: Mapping[str, Sequence[float | None]]) -> str:
+def _demand_finding(rates: Mapping[str, Sequence[float | None]], requests: Mapping[str, Any]) -> str:
+    """The peak, and the mean until the last request came: answers that take longer are no lull."""
     arriving = [value or 0.0 for value in next(iter(rates.values()))]
+    bins = max((place for place, count in enumerate(requests["arrived"], start=1) if count), default=0)
+    mean = sum(requests["arrived"]) / (bins * requests["bin_s"]) if bins else 0.0
     return _("Demand peaks at %(peak)s requests/s, %(mean)s on average") % {
         "peak": numbers.rounded(max(arriving, default=0.0)),
-        "mean": numbers.rounded(sum(arriving) / len(arriving) if arriving else 0.0),
+        "mean": numbers.rounded(mean),
     }
 
 

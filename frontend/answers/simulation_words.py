@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from frontend import numbers
+from planner.engine.units import HOURS_PER_MONTH
 
 PERCENTILES = ("p50", "p95", "p99")
 INCIDENTS: dict[str, str | Promise] = {
@@ -43,6 +44,21 @@ def hours(seconds: float) -> str:
     if seconds < 7200:
         return numbers.duration(seconds * 1000)
     return _("%(n)s h") % {"n": numbers.rounded(seconds / 3600)}
+
+
+def pace(cost: float | None, duration_s: float) -> str:
+    """A bill as what it comes to in an hour and in a month; empty where it isn't known.
+
+    >>> pace(0.97, 720.0)
+    '$4.85 an hour, $3,540 a month'
+    """
+    if cost is None or duration_s <= 0:
+        return ""
+    hour = cost * 3600 / duration_s
+    return _("%(hour)s an hour, %(month)s a month") % {
+        "hour": numbers.money(hour),
+        "month": numbers.money(hour * HOURS_PER_MONTH),
+    }
 
 
 def as_number(value: Any) -> float | None:

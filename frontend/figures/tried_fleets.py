@@ -39,7 +39,7 @@ def against_cost(tried: Sequence[Tried], cost: Axis, y: Axis) -> Figure:
     low, high = min(values, default=0.0), max(values, default=1.0)
     pad = 0.08 * ((high - low) or high or 1.0)
     ticks = linear_ticks(max(low - pad, 0.0), high + pad)
-    layout["yaxis"] = linear_axis(y, high) | {"range": [low - pad, high + pad * 1.6]}
+    layout["yaxis"] = linear_axis(y, high) | {"range": [low - pad, high + pad * 2.4]}
     layout["yaxis"] |= {"tickvals": ticks, "ticktext": [y.tick(each) for each in ticks]}
     layout["xaxis"] = log_axis(cost, [each.cost for each in tried if each.cost > 0] or [1.0])
     groups = list(dict.fromkeys(each.group for each in tried))

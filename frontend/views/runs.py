@@ -22,7 +22,7 @@ from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.progress_words import progress_words
-from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.query import TRAFFIC_WAYS, Asked, canonical_query, default_text, read_query
 from frontend.sentences import shown
 from frontend.stated import stated
 from frontend.tenancy import active_scope, my_scopes
@@ -42,6 +42,8 @@ SIMULATION = "simulation"
 CAPACITY = "capacity_search"
 SIMULATED = (SIMULATION, CAPACITY)
 """Kinds whose result is that of a simulated run."""
+TRACE_STATES = (*(name for names in TRAFFIC_WAYS.values() for name in names), "input_tokens", "output_tokens")
+"""Fields of a question that a trace says for itself."""
 MOST_OTHERS = 20
 """Of a person's own runs, to compare with."""
 STOP_POLLING = 286
@@ -126,6 +128,11 @@ def _as_given(question: Any) -> dict[str, str]:
     return given
 
 
+def _but_traffic(given: dict[str, str]) -> dict[str, str]:
+    """The question without what an uploaded trace stands for."""
+    return {name: value for name, value in given.items() if name not in TRACE_STATES}
+
+
 def _inputs(run: Run) -> tuple[tuple[str, str], ...]:
     """What the run was started with, what is default left out."""
     parts = (("traffic", TrafficQuestion, _("Traffic")), ("scenario", SimulationQuestion, _("Scenario")))
@@ -154,7 +161,7 @@ def _context(run: Run) -> dict[str, Any]:
         "nav": "",
         "run": run,
         "title": titles.get(run.kind, run.kind),
-        "question": stated(InferenceQuestion, given),
+        "question": stated(InferenceQuestion, _but_traffic(given) if run.params.get("trace") else given),
         "doing": progress_words(run.message),
         "percent": numbers.percent(run.progress),
         "elapsed": _elapsed(run),

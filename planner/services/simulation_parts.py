@@ -17,6 +17,7 @@ from typing import IO, Any, Final
 
 from catalog.selectors import catalog_snapshot
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.engine.simulate.planned_fleet import PlannedFleet
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.warm_up import warm_up
@@ -240,7 +241,8 @@ def _read_trace(name: str, report: ReportProgress, opened: Callable[[str], IO[by
     def told(rows: int) -> None:
         report(0.0, f"Reading the trace: {rows:,} rows")
         if rows > MOST_ROWS:
-            raise TraceError("Too many rows.", row=rows, allowed=f"up to {MOST_ROWS:,} requests")
+            allowed = say("up to {most:,} requests", most=MOST_ROWS)
+            raise TraceError(say("Too many rows."), row=rows, allowed=allowed)
 
     with opened(name) as stream:
         try:

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import StoredTrace, User
 from planner.services.trace_columns import TraceError
 from planner.services.trace_files import GZIP_MAGIC, read_trace_stream
@@ -37,10 +38,12 @@ def store_trace(chunks: Iterable[bytes], *, owner: User | None = None) -> str:
         for chunk in chunks:
             size += len(chunk)
             if size > MAX_TRACE_BYTES:
-                raise _refused("Too large.", allowed=f"up to {MAX_TRACE_BYTES // 2**20} MiB; gzip helps")
+                raise _refused(
+                    say("Too large."), allowed=say("up to {most} MiB; gzip helps", most=MAX_TRACE_BYTES // 2**20)
+                )
             kept.write(chunk)
         if size == 0:
-            raise _refused("The file is empty.", allowed="at least one row after the header")
+            raise _refused(say("The file is empty."), allowed=say("at least one row after the header"))
         kept.seek(0)
         if size <= CHECKED_AT_ONCE_BYTES and kept.read(2) != GZIP_MAGIC:
             kept.seek(0)
@@ -61,7 +64,7 @@ def _check(kept: SpooledTemporaryFile[bytes]) -> None:
 
 def trace_refused(error: TraceError) -> InvalidQuestion:
     """A trace's fault, with its row and column, as the fault of the parameter ``trace``."""
-    return _refused(str(error), allowed=error.allowed, value=error.value)
+    return _refused(error.sentence, allowed=error.allowed, value=error.value)
 
 
 def _refused(message: str, *, allowed: str, value: object = None) -> InvalidQuestion:
@@ -88,7 +91,7 @@ def may_use_trace(trace: str, *, user: User | AnonymousUser | None) -> bool:
 def open_trace(trace: str) -> File[bytes]:
     """The trace's bytes, to be closed; raises ``InvalidQuestion`` where it is gone."""
     if not has_trace(trace):
-        raise _refused("The trace is not kept any more.", allowed="an uploaded trace")
+        raise _refused(say("The trace is not kept any more."), allowed=say("an uploaded trace"))
     return default_storage.open(_path(trace), "rb")
 
 

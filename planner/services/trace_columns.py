@@ -19,15 +19,28 @@ class TraceError(ValueError):
     def __init__(
         self, message: str, *, row: int | None = None, column: str = "", value: object = None, allowed: str = ""
     ) -> None:
-        place = ", ".join(
-            part for part in (f"row {row:,}" if row else "", f"column {column}" if column else "") if part
-        )
-        super().__init__(f"{place}: {message}" if place else message)
+        super().__init__(message)
         self.message = message
         self.row = row
         self.column = column
         self.value = value
         self.allowed = allowed
+
+    def __str__(self) -> str:
+        return str(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The message after its place."""
+        values: dict[str, object] = {"row": self.row, "column": self.column, "message": self.message}
+        match bool(self.row), bool(self.column):
+            case True, True:
+                return say("row {row:,}, column {column}: {message}", **values)
+            case True, False:
+                return say("row {row:,}: {message}", **values)
+            case False, True:
+                return say("column {column}: {message}", **values)
+        return self.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -90,9 +90,10 @@ def read_trace(path: Path, *, told: Told | None = None) -> Trace:
             return read_trace_stream(stream, told=told)
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
-            raise TraceError(f"The gzip data is damaged: {error}.", allowed="a complete .gz file") from error
+            raise _damaged(error) from error
         reason = error.strerror or str(error)
-        raise TraceError(f"Can't read the file: {reason}.", value=str(path), allowed="a readable file") from error
+        text = say("Can't read the file: {reason}.", reason=reason)
+        raise TraceError(text, value=str(path), allowed=say("a readable file")) from error
 
 
 def read_trace_stream(stream: BinaryIO, *, told: Told | None = None) -> Trace:
@@ -105,7 +106,12 @@ def read_trace_stream(stream: BinaryIO, *, told: Told | None = None) -> Trace:
     try:
         return _read(joined, told)
     except (EOFError, zlib.error) as error:
-        raise TraceError(f"The gzip data is damaged: {error}.", allowed="a complete .gz file") from error
+        raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> TraceError:
+    """Compressed data that ends early or is broken."""
+    return TraceError(say("The gzip data is damaged: {reason}.", reason=str(error)), allowed=say("a complete .gz file"))
 
 
 class _Joined(io.RawIOBase):
@@ -129,7 +135,7 @@ class _Joined(io.RawIOBase):
 def _read(stream: io.BufferedIOBase, told: Told | None) -> Trace:
     head = stream.read(64)
     if head.startswith(UTF16_MARKS):
-        raise TraceError("The file is UTF-16.", row=1, allowed="UTF-8 text")
+        raise TraceError(say("The file is UTF-16."), row=1, allowed=say("UTF-8 text"))
     head = head.removeprefix(UTF8_MARK)
     lines = _chunks(io.BufferedReader(_Joined(head, stream), 2**20))
     if head.lstrip().startswith(b"{"):
@@ -155,13 +161,14 @@ def _chunks(stream: io.BufferedIOBase) -> Iterator[tuple[int, list[str]]]:
             lines.number += 1
             if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
                 raise TraceError(
-                    f"The line is longer than {MAX_LINE_BYTES // 2**20} MiB.",
+                    say("The line is longer than {most} MiB.", most=MAX_LINE_BYTES // 2**20),
                     row=lines.number,
-                    allowed="one request a line",
+                    allowed=say("one request a line"),
                 )
             lines.texts.append(_text(line, lines.number))
         if lines.number > MAX_ROWS:
-            raise TraceError("Too many rows.", row=lines.number, allowed=f"up to {MAX_ROWS:,} requests")
+            allowed = say("up to {most:,} requests", most=MAX_ROWS)
+            raise TraceError(say("Too many rows."), row=lines.number, allowed=allowed)
         if not lines.texts:
             return
         yield first, lines.texts
@@ -171,13 +178,14 @@ def _text(line: bytes, row: int) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise TraceError(f"Not UTF-8 text at byte {error.start} of the line.", row=row, allowed="UTF-8 text") from error
+        message = say("Not UTF-8 text at byte {byte} of the line.", byte=error.start)
+        raise TraceError(message, row=row, allowed=say("UTF-8 text")) from error
 
 
 def _finish(columns: Columns, *, hash_tokens: int | None) -> Trace:
     notes = list(columns.notes)
     if not len(columns.arrival_s):
-        raise TraceError("The trace has no requests.", allowed="at least one row after the header")
+        raise TraceError(say("The trace has no requests."), allowed=say("at least one row after the header"))
     arrival_s = columns.arrival_s
     if np.any(arrival_s[1:] < arrival_s[:-1]):
         moved = int(np.count_nonzero(arrival_s[1:] < arrival_s[:-1]))

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.sentences import Noun, say
 from planner.services.trace_columns import Columns, GrowingColumns, TraceError, keep_answered
 from planner.services.trace_values import READERS, SHOWN, input_lengths, lengths, seconds
 
@@ -46,7 +47,7 @@ def read_csv_columns(lines: Lines, told: Callable[[int], None] | None) -> Column
         if told is not None:
             told(growing.rows)
     if header is None:
-        raise TraceError("The file is empty.", row=1, allowed="a header and one request a line")
+        raise TraceError(say("The file is empty."), row=1, allowed=say("a header and one request a line"))
     return growing.columns()
 
 
@@ -68,11 +69,15 @@ def _read_header(line: str, delimiter: str) -> tuple[dict[int, tuple[str, str]],
     missing = [name for name, kind in OWN.items() if kind in ("arrival", *NEEDED) and name not in lowered]
     shown = ", ".join(names)[:SHOWN]
     raise TraceError(
-        f"The header lacks {', '.join(missing)}; it has {shown or 'nothing'}.",
+        say("The header lacks {missing}; it has {names}.", missing=", ".join(missing), names=shown or Noun("nothing")),
         row=1,
         column=missing[0],
         value=shown,
-        allowed="arrival_s,input_tokens,output_tokens or TIMESTAMP,ContextTokens,GeneratedTokens",
+        allowed=say(
+            "{own} or {azure}",
+            own="arrival_s,input_tokens,output_tokens",
+            azure="TIMESTAMP,ContextTokens,GeneratedTokens",
+        ),
     )
 
 
@@ -90,7 +95,9 @@ def _add_rows(
             continue
         if len(row) != width:
             raise TraceError(
-                f"{len(row)} values in a row of {width} columns.", row=number, allowed=f"{width} values a row"
+                say("{values} values in a row of {columns} columns.", values=len(row), columns=width),
+                row=number,
+                allowed=say("{columns} values a row", columns=width),
             )
         numbers.append(number)
         rows.append(row)
@@ -111,7 +118,8 @@ def _split(texts: Sequence[str], first: int, delimiter: str) -> Iterator[list[st
     try:
         yield from reader
     except csv.Error as error:
-        raise TraceError(f"Not CSV: {error}.", row=first + max(reader.line_num, 1) - 1, allowed="plain CSV") from error
+        row = first + max(reader.line_num, 1) - 1
+        raise TraceError(say("Not CSV: {reason}.", reason=str(error)), row=row, allowed=say("plain CSV")) from error
 
 
 def read_mooncake(lines: Lines, told: Callable[[int], None] | None) -> Columns:
@@ -146,10 +154,14 @@ def _object(text: str, number: int) -> dict[str, Any]:
         value = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise TraceError(
-            f"Not JSON: {error}.", row=number, value=text[:SHOWN], allowed="one JSON object a line"
+            say("Not JSON: {reason}.", reason=str(error)),
+            row=number,
+            value=text[:SHOWN],
+            allowed=say("one JSON object a line"),
         ) from None
     if not isinstance(value, dict):
-        raise TraceError("Not a JSON object.", row=number, value=text[:SHOWN], allowed="one JSON object a line")
+        allowed = say("one JSON object a line")
+        raise TraceError(say("Not a JSON object."), row=number, value=text[:SHOWN], allowed=allowed)
     return value
 
 
@@ -158,8 +170,8 @@ def _texts(objects: Iterable[dict[str, Any]], numbers: Sequence[int], name: str)
     for item, number in zip(objects, numbers, strict=True):
         value = item.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            message = "Missing." if name not in item else "Not a number."
-            raise TraceError(message, row=number, column=name, value=repr(value)[:SHOWN], allowed="a number")
+            message = say("Not a number.") if name in item else say("Missing.")
+            raise TraceError(message, row=number, column=name, value=repr(value)[:SHOWN], allowed=say("a number"))
         texts.append(repr(value))
     return texts
 
@@ -170,7 +182,7 @@ def _hash_ids(item: dict[str, Any], number: int) -> list[int]:
         isinstance(one, int) and not isinstance(one, bool) and 0 <= one < math.inf and one < 2**63 for one in ids
     ):
         raise TraceError(
-            "Not a list of whole numbers.",
+            say("Not a list of whole numbers."),
             row=number,
             column="hash_ids",
             value=repr(ids)[:SHOWN],

@@ -9,40 +9,49 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.sentences import Sentence, say
 from planner.services.trace_columns import TraceError
 
 MAX_TOKENS: Final = 2**31 - 1
 MAX_SECONDS: Final = 1e12
 SHOWN: Final = 80
+A_TIME: Final = "2023-11-16 18:15:46.68"
 
 
 def seconds(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
     """Seconds since the trace began; raises ``TraceError`` naming row and column."""
-    values = _floats(texts, numbers, name, "a number of seconds, 0 or more")
-    _refuse(~(np.abs(values) <= MAX_SECONDS), "Not a finite time.", texts, numbers, name, "seconds up to 1e12")
-    _refuse(values < 0, "Negative.", texts, numbers, name, "0 or more seconds")
+    values = _floats(texts, numbers, name, say("a number of seconds, 0 or more"))
+    _refuse(
+        ~(np.abs(values) <= MAX_SECONDS),
+        say("Not a finite time."),
+        texts,
+        numbers,
+        name,
+        say("seconds up to {most}", most="1e12"),
+    )
+    _refuse(values < 0, say("Negative."), texts, numbers, name, say("0 or more seconds"))
     return values
 
 
 def input_lengths(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
     """Tokens of prompts, at least one each."""
     values = lengths(texts, numbers, name)
-    _refuse(values == 0, "A prompt of no tokens.", texts, numbers, name, f"1 to {MAX_TOKENS}")
+    _refuse(values == 0, say("A prompt of no tokens."), texts, numbers, name, say("1 to {most:,}", most=MAX_TOKENS))
     return values
 
 
 def lengths(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
     """Whole numbers of tokens, 0 or more."""
-    allowed = f"a whole number from 0 to {MAX_TOKENS}"
+    allowed = say("a whole number from 0 to {most:,}", most=MAX_TOKENS)
     values = _floats(texts, numbers, name, allowed)
-    _refuse(~np.isfinite(values), "Not a finite number.", texts, numbers, name, allowed)
-    _refuse(values < 0, "Negative.", texts, numbers, name, allowed)
-    _refuse(values > MAX_TOKENS, "Out of range.", texts, numbers, name, allowed)
-    _refuse(values != np.floor(values), "Not a whole number.", texts, numbers, name, allowed)
+    _refuse(~np.isfinite(values), say("Not a finite number."), texts, numbers, name, allowed)
+    _refuse(values < 0, say("Negative."), texts, numbers, name, allowed)
+    _refuse(values > MAX_TOKENS, say("Out of range."), texts, numbers, name, allowed)
+    _refuse(values != np.floor(values), say("Not a whole number."), texts, numbers, name, allowed)
     return values.astype(np.int32)
 
 
-def _floats(texts: Sequence[str], numbers: Sequence[int], name: str, allowed: str) -> NDArray[np.float64]:
+def _floats(texts: Sequence[str], numbers: Sequence[int], name: str, allowed: Sentence) -> NDArray[np.float64]:
     try:
         return np.array(list(map(float, texts)), dtype=np.float64)
     except ValueError:
@@ -51,21 +60,27 @@ def _floats(texts: Sequence[str], numbers: Sequence[int], name: str, allowed: st
         raise
 
 
-def _one_float(text: str, number: int, name: str, allowed: str) -> None:
+def _one_float(text: str, number: int, name: str, allowed: Sentence) -> None:
     try:
         float(text)
     except ValueError:
-        message = "Empty." if not text.strip() else "Not a number."
+        message = say("Not a number.") if text.strip() else say("Empty.")
         raise TraceError(message, row=number, column=name, value=text[:SHOWN], allowed=allowed) from None
 
 
 def _refuse(
-    wrong: NDArray[np.bool_], message: str, texts: Sequence[str], numbers: Sequence[int], name: str, allowed: str
+    wrong: NDArray[np.bool_],
+    message: Sentence,
+    texts: Sequence[str],
+    numbers: Sequence[int],
+    name: str,
+    allowed: Sentence,
 ) -> None:
     if wrong.any():
         at = int(np.argmax(wrong))
         shown = texts[at][:SHOWN]
-        raise TraceError(f"{message} ({shown})", row=numbers[at], column=name, value=shown, allowed=allowed)
+        text = say("{message} ({value})", message=message, value=shown)
+        raise TraceError(text, row=numbers[at], column=name, value=shown, allowed=allowed)
 
 
 def _instants(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
@@ -78,12 +93,11 @@ def _instants(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArra
             try:
                 np.datetime64(text, "ns")
             except ValueError:
-                raise TraceError(
-                    "Not a time.", row=number, column=name, value=text[:SHOWN], allowed="like 2023-11-16 18:15:46.68"
-                ) from None
+                message, allowed = say("Not a time."), say("like {time}", time=A_TIME)
+                raise TraceError(message, row=number, column=name, value=text[:SHOWN], allowed=allowed) from None
         raise
     missing = np.isnat(instants)
-    _refuse(missing, "Not a time.", texts, numbers, name, "like 2023-11-16 18:15:46.68")
+    _refuse(missing, say("Not a time."), texts, numbers, name, say("like {time}", time=A_TIME))
     # Whole seconds and the rest apart: a double can't hold nanoseconds since 1970.
     whole = instants.astype("M8[s]")
     seconds: NDArray[Any] = whole.astype(np.int64) + (instants - whole).astype(np.int64) * 1e-9

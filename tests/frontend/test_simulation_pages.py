@@ -13,6 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
+from frontend.answers.simulation import compare
 from frontend.figures.canvas import Axis
 from frontend.figures.curves import over_time
 from frontend.stated import option_words
@@ -75,6 +76,20 @@ def test_a_bad_trace_is_named_by_row_and_column(client: Client, catalog: object)
     assert response.status_code == 400
     assert "row 4, column input_tokens" in response.content.decode()
     assert not Run.objects.exists()
+
+
+def test_a_bad_traces_fault_is_told_in_the_pages_language(client: Client, catalog: object) -> None:
+    client.cookies["django_language"] = "id"
+    for row, said in (
+        (
+            b"2,none,5\n",
+            "baris 4, kolom input_tokens: Bukan bilangan: none. Yang boleh: bilangan bulat dari 0 sampai 2.147.483.647",
+        ),
+        (b"2,0,5\n", "baris 4, kolom input_tokens: Prompt tanpa token. (0) Yang boleh: 1 sampai 2.147.483.647"),
+        (b"2,3\n", "baris 4: 2 nilai dalam baris dengan 3 kolom."),
+    ):
+        response = post(client, trace=SimpleUploadedFile("bad.csv", TRACE + row))
+        assert said in response.content.decode()
 
 
 def test_an_upload_that_says_it_is_too_long_is_not_read(client: Client, catalog: object) -> None:
@@ -484,6 +499,42 @@ def test_shares_on_an_axis_have_the_places_they_need(client: Client, search: Run
         Run.objects.update(result={**result(), "search": searched() | {"tried": tried}})
         texts = figures_of(client, search)["capacity-attainment"]["layout"]["yaxis"]["ticktext"]
         assert {len(text.removesuffix(" %").partition(".")[2]) for text in texts} == {places}
+
+
+def test_a_difference_reads_as_percent_or_as_times() -> None:
+    base = result()
+    rows = {label: difference for label, _here, _there, difference in compare(base | {"gpu_hours": 5.0}, base)}
+    assert rows["GPU hours"] == "× 50"
+    assert rows["Requests"] == "0 %"
+    assert rows["Within the limits"] == ""
+    rows = {label: difference for label, *_values, difference in compare(base | {"cost_usd": "1.23"}, base)}
+    assert rows["Cost"] == "+2.5 %"
+
+
+def test_a_bill_is_also_a_pace(client: Client, search: Run) -> None:
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "$36.00 an hour, $26,300 a month</dd>" in text
+    assert "At this pace: $90.00 an hour, $65,700 a month." in text
+    assert "The limits hold from $3.00 on" in text
+
+
+def test_demand_is_averaged_until_the_last_request_came(client: Client, finished: Run) -> None:
+    given = result()
+    given["timeline"]["requests"] |= {"arrived": [12, 0]}
+    Run.objects.update(result=given)
+    assert "0.2 on average" in client.get(f"/runs/{finished.uuid}/").content.decode()
+
+
+def test_one_request_is_one(client: Client, finished: Run) -> None:
+    Run.objects.update(result=result() | {"requests": 1})
+    assert "1 request in 2" in client.get(f"/runs/{finished.uuid}/").content.decode()
+
+
+def test_a_traces_run_does_not_repeat_the_questions_traffic(client: Client, finished: Run) -> None:
+    question = {"model": "Llama 3.1 8B", "requests_per_second": 2.0, "input_tokens": 1155, "headroom": 0.1}
+    Run.objects.update(params={"question": question, "trace": "a" * 32})
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert '<p class="hint">Model Llama 3.1 8B · Headroom 0.1 share</p>' in text
 
 
 def test_the_form_says_what_is_simulated(client: Client, catalog: object) -> None:
