@@ -85,14 +85,14 @@ def canonical_query(given: Mapping[str, str], question_type: type, **page: str) 
 
 
 def default_text(default: Any) -> str:
-    """A default as a person would type it.
+    """A default, or an advised value, as a person would type it.
 
     >>> default_text(2.0), default_text(("on_demand", "spot")), default_text(None)
     ('2', 'on_demand,spot', '')
     """
     if default is None:
         return ""
-    if isinstance(default, tuple):
+    if isinstance(default, tuple | list):
         return ",".join(str(item) for item in default)
     if isinstance(default, float):
         return f"{Decimal(repr(default)).normalize():f}"

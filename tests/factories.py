@@ -7,9 +7,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from planner.engine.advice import Advice
 from planner.engine.answers import (
     Admission,
-    Advice,
     Cluster,
     Confidence,
     GpuMemory,
@@ -199,9 +199,9 @@ def plan_factory(count: int = len(SHAPES), **changes: Any) -> InferencePlan:
 def empty_plan_factory(**changes: Any) -> InferencePlan:
     """A plan that nothing fits, with three ways out."""
     advice = (
-        Advice(field="ttft_ms", suggestion="Allow a TTFT of 900 ms: 4 options then fit.", value="900"),
-        Advice(field="weight_formats", suggestion="Serve in FP8: 12 options then fit.", value="fp8"),
-        Advice(field="input_tokens", suggestion="Cut prompts to 600 tokens: 2 options then fit.", value="600"),
+        Advice(field="ttft_ms", suggestion="Allow a TTFT of 900 ms: 4 options then fit.", value=900),
+        Advice(field="weight_formats", suggestion="Serve in FP8: 12 options then fit.", value=("fp8",)),
+        Advice(field="input_tokens", suggestion="Cut prompts to 600 tokens: 2 options then fit.", value=600),
     )
     return plan_factory(0, options_found=0, advice=advice, **changes)
 

@@ -13,10 +13,10 @@ from django.utils.translation import ngettext
 from frontend import answer_words, numbers, words
 from frontend.answers.shown import Part, WayOut
 from frontend.figures.canvas import SERIES
-from frontend.query import canonical_query
+from frontend.query import canonical_query, default_text
 from frontend.sentences import shown
+from planner.engine.advice import Advice
 from planner.engine.answers import (
-    Advice,
     Cluster,
     Confidence,
     GpuMemory,
@@ -198,11 +198,12 @@ def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: 
     return tuple(
         WayOut(
             text=shown(item.suggestion),
-            # An empty value leaves the field open: there is something to do only where it holds something now.
-            query=canonical_query({**given, item.field: item.value}, question_type)
-            if item.field and (item.value or given.get(item.field))
+            # Without a value a field is left open: there is something to do only where it holds something now.
+            query=canonical_query({**given, **changes}, question_type)
+            if any(text or given.get(name) for name, text in changes.items())
             else "",
         )
         for item in advice
         if not item.is_warning
+        for changes in [{name: default_text(value) for name, value in item.changes.items()}]
     )

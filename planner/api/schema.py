@@ -183,9 +183,11 @@ def _type_schema(hint: Any, waiting: list[type]) -> Schema:
         case origin if origin is dict:
             return {"type": "object", "additionalProperties": _type_schema(arguments[1], waiting)}
         case origin if origin in (Union, UnionType):
-            (inner,) = (argument for argument in arguments if argument is not NoneType)
-            schema = _type_schema(inner, waiting)
-            return {"anyOf": [schema, NULL]} if "$ref" in schema else {**schema, "nullable": True}
+            inner = [argument for argument in arguments if argument is not NoneType]
+            each = [_type_schema(argument, waiting) for argument in inner]
+            if len(each) > 1:
+                return {"anyOf": [*each, NULL]}
+            return {"anyOf": [*each, NULL]} if "$ref" in each[0] else {**each[0], "nullable": True}
         case _:
             raise TypeError(f"No schema for {hint}")
 

@@ -217,7 +217,7 @@ def _hints(cls: type) -> dict[str, Any]:
 def from_plain(hint: Any, value: Any) -> Any:
     """``value`` from JSON as the type ``hint`` says: dataclasses, tuples, Decimal and dates; others as they are."""
     if isinstance(hint, type) and is_dataclass(hint):
-        optional = {field.name for field in fields(hint) if field.default is not MISSING}
+        optional = {field.name for field in fields(hint) if {field.default, field.default_factory} != {MISSING}}
         # A member with a default may be younger than what was written.
         return hint(
             **{
@@ -227,8 +227,9 @@ def from_plain(hint: Any, value: Any) -> Any:
             }
         )
     if get_origin(hint) in (Union, types.UnionType):
-        (inner,) = (argument for argument in get_args(hint) if argument is not types.NoneType)
-        return None if value is None else from_plain(inner, value)
+        inner = [argument for argument in get_args(hint) if argument is not types.NoneType]
+        # Of several types JSON tells by itself which one it is.
+        return value if value is None or len(inner) > 1 else from_plain(inner[0], value)
     if get_origin(hint) is tuple:
         return tuple(from_plain(get_args(hint)[0], item) for item in value)
     if hint is Decimal:

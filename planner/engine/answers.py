@@ -11,6 +11,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal
 
+from planner.engine.advice import Advice
+
 ConfidenceClass = Literal["exact", "calibrated", "extrapolated"]
 
 
@@ -284,17 +286,6 @@ class ModelSummary:
     """16-bit, whole model, one token."""
     max_context: int | None
     """None: not stated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """A way out when nothing fits, or a remark: what to change, to what, and what that does."""
-
-    field: str
-    suggestion: str
-    value: str
-    is_warning: bool = False
-    """To be read before any number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

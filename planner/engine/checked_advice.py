@@ -1,4 +1,4 @@
-"""Ways out, tried: each change is planned with before it is given; two are given together where one is too little."""
+"""Ways out, tried: each change is planned with before it is given; two become one where one is too little."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from planner.engine.answers import Advice
+from planner.engine.advice import Advice
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import read_value, specs
-from planner.engine.sentences import FieldName, say
+from planner.engine.sentences import say
 
 Question = TypeVar("Question")
 Tried = tuple[bool, Sequence[Advice]]
@@ -20,27 +20,32 @@ MOST_TRIES: Final = 8
 
 
 def with_change(question: Question, advice: Advice) -> Question | None:
-    """The question as the advice changes it, an empty value being the field's default; None where it isn't accepted."""
-    spec, default = specs(type(question))[advice.field]
-    value = read_value(advice.field, spec, advice.value) if advice.value else default
-    if isinstance(value, FieldError):
+    """The question as the advice changes it; None where one of its values isn't accepted."""
+    known, values = specs(type(question)), {}
+    for name, given in advice.changes.items():
+        spec, default = known[name]
+        values[name] = default if given is None else read_value(name, spec, given)
+    if any(isinstance(value, FieldError) for value in values.values()):
         return None
-    changed: Any = replace(question, **{advice.field: value})  # type: ignore[type-var]
+    changed: Any = replace(question, **values)  # type: ignore[type-var]
     return changed  # type: ignore[no-any-return]
 
 
 def checked(question: Question, ways: Sequence[Advice], plan: Callable[[Question], Tried]) -> tuple[Advice, ...]:
-    """Those of ``ways`` that lead to an option by themselves; else a pair that does; else all, said to be too little.
+    """Those of ``ways`` that lead to an option by themselves; else two in one that do; else all
+    that are accepted, said to be too little.
 
     ``plan`` plans a question; the second of a pair is a way out of the plan that the first change leads to.
     """
     left = MOST_TRIES
+    accepted: list[Advice] = []
     alone: list[Advice] = []
     then: list[tuple[Advice, Question, Sequence[Advice]]] = []
     for advice in ways:
         changed = with_change(question, advice)
         if changed is None:
             continue
+        accepted.append(advice)
         left -= 1
         found, more = plan(changed)
         if found:
@@ -51,21 +56,19 @@ def checked(question: Question, ways: Sequence[Advice], plan: Callable[[Question
     for first, changed, more in then:
         for second in more:
             both = with_change(changed, second)
-            if both is None or second.field == first.field or left <= 0:
+            if both is None or second.changes.keys() & first.changes.keys() or left <= 0:
                 continue
             left -= 1
             if plan(both)[0]:
-                return _together(first, second), _together(second, first)
-    return tuple(replace(advice, suggestion=_too_little(advice)) for advice in ways)
+                return (_together(first, second),)
+    return tuple(replace(advice, suggestion=_too_little(advice)) for advice in accepted)
 
 
-def _together(advice: Advice, other: Advice) -> Advice:
+def _together(first: Advice, second: Advice) -> Advice:
     said = say(
-        "{suggestion} It helps only together with the change of {other}.",
-        suggestion=advice.suggestion,
-        other=FieldName(other.field),
+        "{first} {second} One without the other is not enough.", first=first.suggestion, second=second.suggestion
     )
-    return replace(advice, suggestion=said)
+    return replace(first, suggestion=said, also={**first.also, **second.changes})
 
 
 def _too_little(advice: Advice) -> str:

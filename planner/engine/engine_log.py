@@ -7,7 +7,8 @@ from math import floor
 
 import numpy as np
 
-from planner.engine.answers import Admission, Advice, Confidence, ConfidenceClass, InferenceOption
+from planner.engine.advice import Advice
+from planner.engine.answers import Admission, Confidence, ConfidenceClass, InferenceOption
 from planner.engine.kv_cache import logged_tokens, max_concurrency
 from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
@@ -46,7 +47,7 @@ class EngineLog:
             beside=beside,
             asked=question.memory_utilization,
         )
-        return (Advice(field="memory_utilization", suggestion=said, value=f"{share:g}", is_warning=True),)
+        return (Advice(field="memory_utilization", suggestion=said, value=share, is_warning=True),)
 
     def _length_warning(self, question: InferenceQuestion, option: InferenceOption) -> tuple[Advice, ...]:
         if question.max_model_len is not None or question.engine not in REFUSES_TO_START:
@@ -54,15 +55,15 @@ class EngineLog:
         admitted = option.admission
         if admitted.concurrency_at_max_model_len >= 1.0:
             return ()
-        pool = option.memory.parts_gib["kv_cache"] * GIB
+        fits = self._longest_held(question, option, option.memory.parts_gib["kv_cache"] * GIB)
         said = say(
             "Start the engine of the recommended option with a longest request (max_model_len) of up to {fits:,} "
             "tokens: its KV cache holds none of the model's {longest:,}, and without a smaller limit it refuses to "
             "run.",
-            fits=self._longest_held(question, option, pool),
+            fits=fits,
             longest=admitted.max_model_len,
         )
-        return (Advice(field="max_model_len", suggestion=said, value="", is_warning=True),)
+        return (Advice(field="max_model_len", suggestion=said, value=fits, is_warning=True),)
 
     def _longest_held(self, question: InferenceQuestion, option: InferenceOption, pool_bytes: float) -> int:
         """Tokens of the longest request that the pool holds: halved until known to a block."""
@@ -81,7 +82,7 @@ class EngineLog:
                 allocator=self.profile.allocator,
             )
             low, high = (middle, high) if held[0] >= 1.0 else (low, middle)
-        return low // step * step
+        return max(low // step * step, question.input_tokens + question.output_tokens)
 
     def admission(
         self, question: InferenceQuestion, tensor: int, pipeline: int, pool_bytes: float, token_budget: int

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from planner.engine.answers import Advice
+from planner.engine.advice import Advice
 from planner.engine.engine_versions import version_key
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import Code, say

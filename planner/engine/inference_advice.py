@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, isfinite
 
-from planner.engine.answers import Advice, Rejection
+from planner.engine.advice import Advice, FieldValue
+from planner.engine.answers import Rejection
 from planner.engine.engine_support import ANYWHERE, EngineSupport
 from planner.engine.field_spec import specs
-from planner.engine.sentences import FieldName, Noun, say
-from planner.engine.workload import InferenceQuestion
+from planner.engine.offers import Shape
+from planner.engine.sentences import Code, FieldName, Noun, say
+from planner.engine.workload import SERVING_ENGINES, InferenceQuestion
 
 MOST = 3
 MORE_TIME = 10.0
@@ -23,16 +25,26 @@ TRIED = FITTING | {"max_nodes", "replicas", "memory", "kv_memory"}
 
 
 def advise(
-    question: InferenceQuestion, rejections: Sequence[Rejection], support: EngineSupport = ANYWHERE
+    question: InferenceQuestion,
+    rejections: Sequence[Rejection],
+    shapes: Sequence[Shape],
+    support: Mapping[str, EngineSupport],
 ) -> tuple[Advice, ...]:
     """Up to three changes, each with the number that the closest rejected option needed, and none that the engine
-    can't do."""
+    can't do.
+
+    ``shapes`` are the nodes that pass the filters; ``support`` says by engine what it runs on.
+    """
     closest: dict[str, Rejection] = {}
     for rejection in rejections:
         best = closest.get(rejection.code)
         if best is None or _excess(rejection) < _excess(best):
             closest[rejection.code] = rejection
-    return tuple(_ways(question, closest, support))[:MOST]
+    ways = [*_ways(question, closest, support.get(question.engine, ANYWHERE))]
+    refused = closest.get("engine") or closest.get("weight_format") or closest.get("layout")
+    if refused is not None and not TRIED & closest.keys():
+        ways += _elsewhere(question, refused, shapes, support)
+    return tuple(ways)[:MOST]
 
 
 def _excess(rejection: Rejection) -> float:
@@ -63,9 +75,9 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection], support: E
                     unit=Noun(unit),
                     subject=found.subject,
                 ),
-                value=str(value),
+                value=value,
             )
-    yield from _looser(question, closest)
+    yield from _looser(question, closest, support)
     slow = closest.get("ttft_slo")
     if question.batching != "continuous" and slow is not None:
         suggestion = say("Continuous batching makes no request wait for a batch.")
@@ -76,13 +88,13 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection], support: E
         suggestion = say(
             "Raise {field} to {value:,g} h: fewer replicas then do.", field=FieldName("offline_hours"), value=hours
         )
-        yield Advice(field="offline_hours", suggestion=suggestion, value=f"{hours:g}")
+        yield Advice(field="offline_hours", suggestion=suggestion, value=float(f"{hours:g}"))
     short = closest.get("memory") or closest.get("kv_memory")
     # Where something does fit, memory is not what stands in the way.
     if short is None or FITTING & closest.keys():
         return
-    smaller = next((name for name in FOUR_BIT if support.knows_weights(name)), "")
-    if smaller and question.weight_formats != (smaller,):
+    smaller = _smaller_weights(support)
+    if smaller and question.weight_formats != smaller:
         yield Advice(
             field="weight_formats",
             suggestion=say(
@@ -94,27 +106,48 @@ def _ways(question: InferenceQuestion, closest: dict[str, Rejection], support: E
     if cache and question.kv_format == "auto":
         yield Advice(field="kv_format", suggestion=say("An 8-bit KV cache holds twice the tokens."), value=cache)
     if question.accelerators:
-        yield Advice(field="accelerators", suggestion=say("Let larger accelerators in."), value="")
+        yield Advice(field="accelerators", suggestion=say("Let larger accelerators in."))
     if question.tensor_parallel is not None and "layout" not in closest:
-        yield Advice(field="tensor_parallel", suggestion=say("Let the search choose the layout."), value="")
+        yield Advice(field="tensor_parallel", suggestion=say("Let the search choose the layout."))
 
 
-def _looser(question: InferenceQuestion, closest: dict[str, Rejection]) -> Iterator[Advice]:
+def _smaller_weights(support: EngineSupport) -> tuple[str, ...]:
+    """The 4-bit format that the engine loads, as a list of one; empty where it has none."""
+    return tuple(name for name in FOUR_BIT if support.knows_weights(name))[:1]
+
+
+def _looser(question: InferenceQuestion, closest: dict[str, Rejection], support: EngineSupport) -> Iterator[Advice]:
     """What was pinned and left nothing to try; nothing where some option was tried."""
     if TRIED & closest.keys():
         return
     if "layout" in closest:
         for field in ("tensor_parallel", "pipeline_parallel", "expert_parallel"):
             if getattr(question, field) is not None:
-                yield Advice(field=field, suggestion=say("Let the search choose the layout."), value="")
+                yield Advice(field=field, suggestion=say("Let the search choose the layout."))
+        if question.attention_ranks != "auto":
+            yield Advice(field="attention_ranks", suggestion=say("Let the search choose the layout."), value="auto")
         if question.redundant_experts:
             suggestion = say("Without copies of experts other expert groups do.")
-            yield Advice(field="redundant_experts", suggestion=suggestion, value="0")
-    if "engine" in closest:
-        yield Advice(field="engine", suggestion=closest["engine"].reason, value="")
-    if "weight_format" in closest and question.weight_formats != ("auto",):
-        yield Advice(field="weight_formats", suggestion=closest["weight_format"].reason, value="auto")
+            yield Advice(field="redundant_experts", suggestion=suggestion, value=0)
+    if "weight_format" in closest:
+        other = _smaller_weights(support) if question.weight_formats == ("auto",) else ("auto",)
+        yield Advice(field="weight_formats", suggestion=closest["weight_format"].reason, value=other)
     if "kv_format" in closest:
         yield Advice(field="kv_format", suggestion=closest["kv_format"].reason, value="auto")
     if "no_peak" in closest and question.accelerators:
-        yield Advice(field="accelerators", suggestion=closest["no_peak"].reason, value="")
+        yield Advice(field="accelerators", suggestion=closest["no_peak"].reason)
+
+
+def _elsewhere(
+    question: InferenceQuestion, refused: Rejection, shapes: Sequence[Shape], support: Mapping[str, EngineSupport]
+) -> Iterator[Advice]:
+    """Other engines that run on these nodes, each at its newest version; else other nodes."""
+    for engine in SERVING_ENGINES:
+        runs = any(support.get(engine, ANYWHERE).runs_on(shape.accelerator) for shape in shapes)
+        if runs and engine != question.engine and refused.code != "layout":
+            suggestion = say("{reason} {engine} runs there.", reason=refused.reason, engine=Code(engine))
+            also: dict[str, FieldValue] = {"engine_version": None} if question.engine_version else {}
+            yield Advice(field="engine", suggestion=suggestion, value=engine, also=also)
+    if question.accelerators:
+        suggestion = say("Leave {field} open: other hardware may do.", field=FieldName("accelerators"))
+        yield Advice(field="accelerators", suggestion=suggestion)

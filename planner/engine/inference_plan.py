@@ -6,7 +6,7 @@ other on the same kind of node is both cheaper and faster; what is rejected keep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from functools import cache
@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Advice, Confidence, InferenceOption, InferencePlan
+from planner.engine.advice import Advice
+from planner.engine.answers import Confidence, InferenceOption, InferencePlan
 from planner.engine.candidates import check_pinned, enumerate_candidates
 from planner.engine.checked_advice import Tried, checked
 from planner.engine.confidence import ResidualBands, confidence_beyond, confidence_of
@@ -58,7 +59,7 @@ def plan_inference(
     arch: ModelArch,
     snapshot: CatalogSnapshot,
     profiles: ServingProfiles,
-    memory_profile: ServingMemoryProfile,
+    memory_of: Callable[[InferenceQuestion], ServingMemoryProfile],
     today: date,
     draft: ModelArch | None = None,
     *,
@@ -66,19 +67,19 @@ def plan_inference(
 ) -> InferencePlan:
     """Size and price every way to serve ``arch``; raises ``InvalidQuestion`` for what can't be asked.
 
-    ``draft`` is the question's draft model, where it names one. Where nothing fits, the changes advised are planned
-    with first, but for plans made to do so (``tries`` false).
+    ``memory_of`` gives the memory profile of a question's engine. ``draft`` is the question's draft model, where it
+    names one. Where nothing fits, the changes advised are planned with first, but for plans made to do so (``tries``
+    false).
     """
 
     def planned(changed: InferenceQuestion) -> Tried:
-        if changed.engine != question.engine:
-            return True, ()  # Another engine has a memory profile of its own, which isn't at hand here.
         try:
-            answer = plan_inference(changed, arch, snapshot, profiles, memory_profile, today, draft, tries=False)
+            answer = plan_inference(changed, arch, snapshot, profiles, memory_of, today, draft, tries=False)
         except InvalidQuestion:
             return False, ()
         return bool(answer.options), [advice for advice in answer.advice if not advice.is_warning]
 
+    memory_profile = memory_of(question)
     support = profiles.support.get(question.engine, ANYWHERE)
     table = offer_table(snapshot)
     faults = Faults()
@@ -132,7 +133,7 @@ def plan_inference(
         found = int(np.count_nonzero(ranking.within_budget))
         best = recommended(options)
         starting = log.start_warnings(question, next((option for option in options if option.id == best), None))
-    ways_out = () if options else advise(question, rejections, support)
+    ways_out = () if options else advise(question, rejections, shapes, profiles.support)
     if tries and ways_out:
         ways_out = checked(replace(question, max_options=1), ways_out, planned)
     return InferencePlan(

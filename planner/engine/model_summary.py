@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.engine.answers import Advice, ModelSummary
+from planner.engine.advice import Advice
+from planner.engine.answers import ModelSummary
 from planner.engine.kv_cache import kv_bytes_per_token_per_gpu
 from planner.engine.model_arch import AttentionGroup, ModelArch
 from planner.engine.param_count import count_parameters
@@ -30,7 +31,7 @@ def summarize(arch: ModelArch) -> ModelSummary:
 
 def warnings(arch: ModelArch) -> tuple[Advice, ...]:
     """What a reader must know of how the model was read, before any number."""
-    return tuple(Advice(field="config", suggestion=said, value="", is_warning=True) for said in _warnings(arch))
+    return tuple(Advice(field="", suggestion=said, is_warning=True) for said in _warnings(arch))
 
 
 def _warnings(arch: ModelArch) -> Iterator[str]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, log2
 from typing import Final
 
-from planner.engine.answers import Advice, Rejection
+from planner.engine.advice import Advice
+from planner.engine.answers import Rejection
 from planner.engine.field_spec import specs
 from planner.engine.offers import Shape
 from planner.engine.sentences import Code, FieldName, say
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.recipe import FROZEN_METHODS, PEAK_FORMAT
-from planner.engine.training_clusters import most_nodes, node_words
+from planner.engine.training_clusters import most_nodes, next_size, node_words
 from planner.engine.training_question import TrainingQuestion
 
 MOST_ADVICE: Final = 3
@@ -51,7 +51,7 @@ def _tried(question: TrainingQuestion, closest: Mapping[str, Rejection]) -> Iter
     if short is not None:
         if question.gpus is not None:
             suggestion = say("More GPUs: {subject} came closest.", subject=short.subject)
-            yield Advice(field="gpus", suggestion=suggestion, value="")
+            yield Advice(field="gpus", suggestion=suggestion)
         if question.recompute in ("none", "selective"):
             yield Advice(field="recompute", suggestion=say("Full recomputation keeps only layer inputs."), value="full")
         if question.method == "full_finetune":
@@ -70,38 +70,28 @@ def _lighter_states(question: TrainingQuestion, short: Rejection) -> Iterator[Ad
     elif question.sharding == "none":
         suggestion = say("Sharding cuts the states over data-parallel ranks.")
         yield Advice(field="sharding", suggestion=suggestion, value="auto")
-    elif question.nodes is not None:
-        more = _next_size(question.nodes * _excess(short))
-        yield Advice(field="nodes", suggestion=say("More nodes share the states."), value=str(more))
     elif question.gpus is None:
-        more = _next_size(question.max_nodes * _excess(short))
-        yield Advice(field="max_nodes", suggestion=say("More nodes share the states."), value=str(more))
+        field = "max_nodes" if question.nodes is None else "nodes"
+        more = next_size((question.nodes or question.max_nodes) * _excess(short))
+        if more <= (specs(TrainingQuestion)[field][0].maximum or more):
+            yield Advice(field=field, suggestion=say("More nodes share the states."), value=more)
     if question.offload == "none" and question.method not in FROZEN_METHODS:
         suggestion = say("The host can keep the optimizer's states; every step waits for its update.")
         yield Advice(field="offload", suggestion=suggestion, value="optimizer")
-
-
-def _next_size(nodes: float) -> int:
-    """The next power of two, as the search tries them: layers and heads divide best over those.
-
-    >>> _next_size(11.5), _next_size(2.1), _next_size(8.0)
-    (16, 4, 8)
-    """
-    return 1 << max(1, ceil(log2(nodes)))
 
 
 def _freer_layout(question: TrainingQuestion) -> Iterator[Advice]:
     """What is pinned and need not be: each by itself may be what no number of GPUs divides by."""
     for field in PINNED:
         if getattr(question, field) is not None:
-            yield Advice(field=field, suggestion=say("Let the search choose the layout."), value="")
+            yield Advice(field=field, suggestion=say("Let the search choose the layout."))
     if question.global_batch_tokens is not None:
         suggestion = say("Let the search choose the global batch.")
-        yield Advice(field="global_batch_tokens", suggestion=suggestion, value="")
+        yield Advice(field="global_batch_tokens", suggestion=suggestion)
     for field in ("nodes", "gpus"):
         if getattr(question, field) is not None:
             suggestion = say("Let the search choose the number of nodes.")
-            yield Advice(field=field, suggestion=suggestion, value="")
+            yield Advice(field=field, suggestion=suggestion)
 
 
 def _refused(
@@ -119,7 +109,7 @@ def _refused(
         yield from _other_framework(question, shapes, profiles)
     if "network_unknown" in closest and question.nodes is not None:
         suggestion = say("One node needs no network: {subject}.", subject=closest["network_unknown"].subject)
-        yield Advice(field="nodes", suggestion=suggestion, value="1")
+        yield Advice(field="nodes", suggestion=suggestion, value=1)
     yield from _wider(question)
 
 
@@ -130,11 +120,11 @@ def _whole_nodes(question: TrainingQuestion, shapes: Sequence[Shape]) -> Iterato
     enough = [-(-asked // int(shape.gpu_count)) for shape in shapes if asked % int(shape.gpu_count) == 0]
     if enough and most < min(enough) <= top:
         suggestion = say("Allow {nodes:,} nodes: {gpus:,} GPUs are that many.", nodes=min(enough), gpus=asked)
-        yield Advice(field="max_nodes", suggestion=suggestion, value=str(min(enough)))
+        yield Advice(field="max_nodes", suggestion=suggestion, value=min(enough))
     whole = {min(max(round(asked / int(shape.gpu_count)), 1), most) * int(shape.gpu_count) for shape in shapes}
     if whole:
         near = min(whole, key=lambda gpus: (abs(gpus - asked), gpus))
-        yield Advice(field="gpus", suggestion=say("{gpus:,} GPUs are whole nodes.", gpus=near), value=str(near))
+        yield Advice(field="gpus", suggestion=say("{gpus:,} GPUs are whole nodes.", gpus=near), value=near)
 
 
 def _plainer(question: TrainingQuestion, shapes: Sequence[Shape]) -> Iterator[Advice]:
@@ -169,7 +159,7 @@ def _wider(question: TrainingQuestion) -> Iterator[Advice]:
     for field in FILTERS:
         if getattr(question, field):
             suggestion = say("Leave {field} open: other hardware may do.", field=FieldName(field))
-            yield Advice(field=field, suggestion=suggestion, value="")
+            yield Advice(field=field, suggestion=suggestion)
     if question.precision != "bf16":
         suggestion = say("BF16 runs on the most accelerators.")
         yield Advice(field="precision", suggestion=suggestion, value="bf16")

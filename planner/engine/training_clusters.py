@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -119,6 +120,15 @@ def _wrong_count(shape: Shape, question: TrainingQuestion, count: int) -> Reject
 def most_nodes(question: TrainingQuestion) -> int:
     """Nodes an option may have: as many as are asked for by number, else up to the limit."""
     return question.max_nodes if question.nodes is None else max(question.nodes, question.max_nodes)
+
+
+def next_size(nodes: float) -> int:
+    """The next power of two, as the search tries them: layers and heads divide best over those.
+
+    >>> next_size(11.5), next_size(2.1), next_size(8.0)
+    (16, 4, 8)
+    """
+    return 1 << max(1, math.ceil(math.log2(nodes)))
 
 
 def _sizes(shape: Shape, question: TrainingQuestion, node: int) -> list[ClusterSize]:

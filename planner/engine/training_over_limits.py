@@ -11,11 +11,12 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Advice, Rejection
+from planner.engine.advice import Advice
+from planner.engine.answers import Rejection
 from planner.engine.field_spec import specs
 from planner.engine.offers import OfferTable
 from planner.engine.sentences import FieldName, Noun, say
-from planner.engine.training_clusters import most_nodes, node_words
+from planner.engine.training_clusters import most_nodes, next_size, node_words
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_ranking import TrainingRanking
 from planner.engine.training_run import Run
@@ -191,7 +192,7 @@ def _more_time(ranking: TrainingRanking, table: OfferTable, run: Run, row: int) 
             days=days,
             name=_name(ranking, table, row),
         )
-        yield Advice(field="finish_days", suggestion=sentence, value=f"{days:g}")
+        yield Advice(field="finish_days", suggestion=sentence, value=days)
 
 
 def _more_money(ranking: TrainingRanking, table: OfferTable, budget: Budget, row: int) -> Iterator[Advice]:
@@ -203,7 +204,7 @@ def _more_money(ranking: TrainingRanking, table: OfferTable, budget: Budget, row
             usd=usd,
             name=_name(ranking, table, row),
         )
-        yield Advice(field=budget.field, suggestion=sentence, value=str(usd))
+        yield Advice(field=budget.field, suggestion=sentence, value=usd)
 
 
 def _less_work(
@@ -223,7 +224,7 @@ def _less_work(
             tokens=tokens / 1e9,
             name=_name(ranking, table, row),
         )
-        yield Advice(field="tokens", suggestion=sentence, value=f"{tokens:.0f}")
+        yield Advice(field="tokens", suggestion=sentence, value=int(tokens))
 
 
 def _manageable(tokens: float, excess: float, slowdown: Callable[[float], float]) -> float:
@@ -260,7 +261,7 @@ def _less_waste(ranking: TrainingRanking, question: TrainingQuestion, row: int) 
                 field=FieldName(field),
                 lost=1.0 - useful,
             )
-            yield Advice(field=field, suggestion=sentence, value="")
+            yield Advice(field=field, suggestion=sentence)
         elif usual is not None and worse(asked, usual):
             sentence = say(
                 "Set {field} to {usual:,g} {unit}, as usual: failures and checkpoints take {lost:.0%} of the time.",
@@ -269,19 +270,21 @@ def _less_waste(ranking: TrainingRanking, question: TrainingQuestion, row: int) 
                 unit=Noun(known[field][0].unit),
                 lost=1.0 - useful,
             )
-            yield Advice(field=field, suggestion=sentence, value=f"{usual:.12g}")
+            yield Advice(field=field, suggestion=sentence, value=usual)
 
 
 def _more_nodes(ranking: TrainingRanking, run: Run, question: TrainingQuestion, late: BoolArray) -> Iterator[Advice]:
-    """At least so many nodes, were they to keep the pace of those tried."""
+    """The next size with so many nodes as it takes at least, were they to keep the pace of those tried."""
     row = _least(ranking.hours, late)
     most = most_nodes(question)
     needed = math.ceil(int(ranking.nodes[row]) * float(ranking.hours[row]) / 24.0 / run.deadline.days)
     top = math.floor(specs(TrainingQuestion)["max_nodes"][0].maximum or needed)
+    allowed = min(next_size(needed), top)
     if int(ranking.nodes[row]) * 2 > most and most < needed <= top:
         sentence = say(
-            "Allow {nodes:,} nodes: at the pace of {tried:,}, no fewer are in time.",
-            nodes=needed,
+            "Allow {nodes:,} nodes: at the pace of {tried:,}, at least {needed:,} are in time.",
+            nodes=allowed,
             tried=int(ranking.nodes[row]),
+            needed=needed,
         )
-        yield Advice(field="max_nodes", suggestion=sentence, value=str(needed))
+        yield Advice(field="max_nodes", suggestion=sentence, value=allowed)

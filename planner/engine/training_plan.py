@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Advice, Rejection, TrainingOption, TrainingPlan
+from planner.engine.advice import Advice
+from planner.engine.answers import Rejection, TrainingOption, TrainingPlan
 from planner.engine.checked_advice import Tried, checked
 from planner.engine.cost import recommended
 from planner.engine.errors import Faults, InvalidQuestion
@@ -99,7 +100,7 @@ def plan_training(
     ways_out: Sequence[Advice] = ()
     if not options:
         ways_out = over or advise(question, rejections, [table.shapes[row] for row in used], profiles)
-        if tries and not over:
+        if tries:
             ways_out = checked(replace(question, max_options=1), ways_out, planned)
     return TrainingPlan(
         question=asdict(question),

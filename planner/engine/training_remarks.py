@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.engine.answers import Advice, TrainingOption
+from planner.engine.advice import Advice
+from planner.engine.answers import TrainingOption
 from planner.engine.cost import recommended
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import Noun, say
@@ -50,18 +51,19 @@ def remarks(question: TrainingQuestion, run: Described) -> Iterator[Advice]:
                 length=question.sequence_length,
                 tokens=batch_tokens,
             ),
-            value=f"{batch_tokens:.0f}",
+            value=int(batch_tokens),
         )
     if batch_tokens > run.critical and question.method not in FINETUNE_METHODS:
+        whole = int(run.critical // question.sequence_length) * question.sequence_length
         yield Advice(
-            field="global_batch_tokens",
+            field="global_batch_tokens" if whole else "",
             suggestion=say(
                 "{asked:,.1f} M tokens a step are more than the critical batch of {critical:,.1f} M: "
                 "more GPUs stop saving steps.",
                 asked=batch_tokens / 1e6,
                 critical=run.critical / 1e6,
             ),
-            value=f"{run.critical:.0f}",
+            value=whole or None,
         )
 
 
@@ -79,7 +81,7 @@ def no_checkpoint(question: TrainingQuestion, options: Sequence[TrainingOption])
         run=minutes,
         asked=question.checkpoint_minutes,
     )
-    yield Advice(field="checkpoint_minutes", suggestion=said, value="", is_warning=True)
+    yield Advice(field="checkpoint_minutes", suggestion=said, is_warning=True)
 
 
 def assumptions(question: TrainingQuestion, run: Described) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Advice
+from planner.engine.advice import Advice
 from planner.engine.model_arch import ModelArch
 from planner.engine.param_count import count_parameters
 from planner.engine.sentences import say

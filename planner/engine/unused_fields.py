@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from planner.engine.answers import Advice
+from planner.engine.advice import Advice
 from planner.engine.field_spec import specs
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import Code, FieldName, joined, say
@@ -76,7 +76,7 @@ def unused(question: InferenceQuestion | TrainingQuestion, arch: ModelArch) -> t
     if "spot" not in question.purchase_options:
         why[ONLY_SPOT] = _says(ONLY_SPOT, "purchase_options", question.purchase_options)
     return tuple(
-        Advice(field=field, suggestion=said, value="", is_warning=True)
+        Advice(field=field, suggestion=said, is_warning=True)
         for field, said in why.items()
         if field in known and values[field] != known[field][1]
     )

@@ -56,7 +56,7 @@ def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today:
         resolve_model(question),
         snapshot,
         serving_profiles(),
-        memory_profile_of(question),
+        memory_profile_of,
         today,
         resolve_draft(question),
     )

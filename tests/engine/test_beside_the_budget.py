@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from catalog.model_files import find_model
-from catalog.profiles import serving_memory_profile, serving_profiles
+from catalog.profiles import serving_profiles
 from planner.engine.answers import InferencePlan
 from planner.engine.inference_plan import plan_inference
 from planner.engine.question_reading import parse_question
 from planner.engine.units import GIB
 from planner.engine.workload import SERVING_ENGINES, InferenceQuestion
+from planner.services.planning import memory_profile_of
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
 
 
@@ -26,7 +27,7 @@ def plan(gib: float, **raw: Any) -> InferencePlan:
         arch,
         snapshot(card=accelerator(memory_bytes=int(gib * GIB))),
         serving_profiles(),
-        serving_memory_profile(question.engine, version=question.engine_version or None),
+        memory_profile_of,
         TODAY,
     )
 
@@ -55,7 +56,8 @@ def test_a_share_without_room_is_lowered_and_said_so() -> None:
     assert terms["unbudgeted"].value > 0.1 * 19.5
     (warning,) = [advice for advice in found.advice if advice.field == "memory_utilization"]
     assert warning.is_warning
-    share = float(warning.value)
+    share = warning.value
+    assert isinstance(share, float)
     assert share == pytest.approx(1 - terms["unbudgeted"].value / 19.5, abs=0.01)
     again = plan(20, engine="sglang", tensor_parallel=1, weight_formats=["bf16"], memory_utilization=share)
     assert not [advice for advice in again.advice if advice.field == "memory_utilization"]

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from catalog.profiles import serving_memory_profile, serving_profiles
+from catalog.profiles import serving_profiles
 from planner.engine.answers import InferencePlan, Rejection
 from planner.engine.errors import InvalidQuestion
 from planner.engine.inference_advice import advise
 from planner.engine.inference_plan import plan_inference
 from planner.engine.workload import SERVING_ENGINES, InferenceQuestion
+from planner.services.planning import memory_profile_of
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
 
@@ -27,8 +28,8 @@ def plan(engine: str, weight_format: str, capability: str, vendor: str = "NVIDIA
     question = InferenceQuestion(
         model="llama-3.1-8b", requests_per_second=1, engine=engine, weight_formats=(weight_format,)
     )
-    catalog, memory = snapshot(card=card(capability, vendor)), serving_memory_profile(engine)
-    return plan_inference(question, published("llama-3.1-8b"), catalog, serving_profiles(), memory, TODAY)
+    catalog = snapshot(card=card(capability, vendor))
+    return plan_inference(question, published("llama-3.1-8b"), catalog, serving_profiles(), memory_profile_of, TODAY)
 
 
 def test_every_engine_that_can_be_asked_for_is_recorded() -> None:
@@ -95,8 +96,8 @@ def test_a_generation_too_old_is_named() -> None:
 def test_caches_by_generation(engine: str, kv_format: str, capability: str, caches: bool) -> None:
     assert SUPPORT[engine].caches(kv_format, card(capability)) is caches
     question = InferenceQuestion(model="m", requests_per_second=1, engine=engine, kv_format=kv_format)
-    catalog, memory = snapshot(card=card(capability)), serving_memory_profile(engine)
-    found = plan_inference(question, published("llama-3.1-8b"), catalog, serving_profiles(), memory, TODAY)
+    catalog = snapshot(card=card(capability))
+    found = plan_inference(question, published("llama-3.1-8b"), catalog, serving_profiles(), memory_profile_of, TODAY)
     assert bool(found.options) is caches
     if not caches:
         least = SUPPORT[engine].kv_formats[kv_format]
@@ -115,9 +116,8 @@ def test_caches_by_generation(engine: str, kv_format: str, capability: str, cach
 )
 def test_a_cache_that_the_engine_does_not_have_is_refused(engine: str, kv_format: str, allowed: str) -> None:
     question = InferenceQuestion(model="m", requests_per_second=1, engine=engine, kv_format=kv_format)
-    memory = serving_memory_profile(engine)
     with pytest.raises(InvalidQuestion) as caught:
-        plan_inference(question, published("llama-3.1-8b"), snapshot(), serving_profiles(), memory, TODAY)
+        plan_inference(question, published("llama-3.1-8b"), snapshot(), serving_profiles(), memory_profile_of, TODAY)
     (error,) = caught.value.errors
     assert (error.field, error.value, error.allowed) == ("kv_format", kv_format, allowed)
 
@@ -133,5 +133,5 @@ def test_what_is_advised_is_what_the_engine_has() -> None:
     tight = Rejection(subject="1x A", code="memory", reason="", value=9.0, limit=8.0, unit="GiB", count=1)
     for engine, weights, cache in (("vllm", "awq_int4", "fp8"), ("llama_cpp", "gguf_q4_k_m", "int8")):
         question = InferenceQuestion(model="m", requests_per_second=1, engine=engine)
-        ways = {way.field: way.value for way in advise(question, [tight], SUPPORT[engine])}
-        assert ways == {"weight_formats": weights, "kv_format": cache}
+        ways = {way.field: way.value for way in advise(question, [tight], (), SUPPORT)}
+        assert ways == {"weight_formats": (weights,), "kv_format": cache}

@@ -22,8 +22,7 @@ from tests.engine.small_catalog import TODAY, snapshot
 def plan(model: str, version: str, **raw: Any) -> InferencePlan:
     asked = {"model": model, "requests_per_second": 1, "engine_version": version, "weight_formats": ["auto"], **raw}
     question = parse_question(InferenceQuestion, asked)
-    memory = memory_profile_of(question)
-    return plan_inference(question, published(model), snapshot(), serving_profiles(), memory, TODAY)
+    return plan_inference(question, published(model), snapshot(), serving_profiles(), memory_profile_of, TODAY)
 
 
 def test_the_token_line_changed_its_meaning() -> None:

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.model_files import find_model
-from catalog.profiles import serving_memory_profile, serving_profiles
+from catalog.profiles import serving_profiles
 from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.inference_plan import plan_inference
 from planner.engine.question_reading import parse_question
 from planner.engine.workload import InferenceQuestion
+from planner.services.planning import memory_profile_of
 from tests.engine.answered import output_usd, tpot_ms
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
 
@@ -28,9 +29,7 @@ def plan(catalog: CatalogSnapshot | None = None, **raw: Any) -> InferencePlan:
     question = parse_question(InferenceQuestion, asked)
     arch = find_model(str(asked["model"]))
     assert arch is not None
-    return plan_inference(
-        question, arch, catalog or snapshot(), serving_profiles(), serving_memory_profile("vllm"), TODAY
-    )
+    return plan_inference(question, arch, catalog or snapshot(), serving_profiles(), memory_profile_of, TODAY)
 
 
 def cheapest(catalog: CatalogSnapshot | None = None, **raw: Any) -> InferenceOption:
@@ -146,7 +145,7 @@ def test_too_large_a_model_is_rejected_with_the_number() -> None:
         assert rejection.value > rejection.limit
     assert any(advice.field == "weight_formats" for advice in answer.advice)
     # At 10 requests a second a node of four-bit weights is too slow: more nodes alone help.
-    assert [(advice.field, advice.value) for advice in plan(**asked).advice] == [("max_nodes", "10")]
+    assert [(advice.field, advice.value) for advice in plan(**asked).advice] == [("max_nodes", 10)]
     assert plan(**asked | {"max_nodes": 10}).options
 
 
@@ -158,8 +157,9 @@ def test_impossible_latency_is_rejected_with_the_best_there_is() -> None:
     assert all(r.value is not None and r.value > 0.2 and r.limit == 0.2 for r in slow)
     best = min(r.value for r in slow if r.value is not None)
     advice = next(a for a in answer.advice if a.field == "tpot_ms")
-    assert plan(tpot_ms=float(advice.value)).options
-    assert float(advice.value) >= best
+    assert isinstance(advice.value, int)
+    assert plan(tpot_ms=advice.value).options
+    assert advice.value >= best
 
 
 def test_budget_keeps_out_what_costs_more() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.profiles import serving_memory_profile, serving_profiles
+from catalog.profiles import serving_profiles
 from planner.engine.answers import InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.inference_plan import plan_inference
 from planner.engine.question_reading import parse_question
 from planner.engine.workload import InferenceQuestion
+from planner.services.planning import memory_profile_of
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, snapshot
 
@@ -56,8 +57,9 @@ def plan(raw: dict[str, Any]) -> InferencePlan:
     asked = raw | ({"draft_model": "llama-3.1-8b"} if raw.get("speculation") == "draft_model" else {})
     question = parse_question(InferenceQuestion, asked)
     draft = published(question.draft_model) if question.draft_model else None
-    memory = serving_memory_profile(question.engine)
-    return plan_inference(question, published(question.model), snapshot(), serving_profiles(), memory, TODAY, draft)
+    return plan_inference(
+        question, published(question.model), snapshot(), serving_profiles(), memory_profile_of, TODAY, draft
+    )
 
 
 @settings(max_examples=60, deadline=None)

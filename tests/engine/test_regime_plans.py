@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catalog.model_files import find_model
-from catalog.profiles import serving_memory_profile, serving_profiles
+from catalog.profiles import serving_profiles
 from planner.engine.answers import InferencePlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hf_config import parse_hf_config
@@ -16,6 +16,7 @@ from planner.engine.inference_plan import plan_inference
 from planner.engine.question_reading import parse_question
 from planner.engine.regime_notes import check_regimes
 from planner.engine.workload import InferenceQuestion
+from planner.services.planning import memory_profile_of
 from tests.engine.answered import tpot_ms
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
@@ -36,8 +37,7 @@ def plan(**raw: Any) -> InferencePlan:
     question = parse_question(InferenceQuestion, {name: value for name, value in asked.items() if value is not None})
     arch = parse_hf_config(question.config) if question.config else published(question.model)
     draft = find_model(question.draft_model) if question.draft_model else None
-    memory = serving_memory_profile(question.engine)
-    return plan_inference(question, arch, snapshot(), serving_profiles(), memory, TODAY, draft)
+    return plan_inference(question, arch, snapshot(), serving_profiles(), memory_profile_of, TODAY, draft)
 
 
 def fault(**raw: Any) -> tuple[str, str]:
@@ -271,9 +271,10 @@ def test_an_ensemble_runs_where_its_engine_does() -> None:
     assert found.options
     elsewhere = snapshot(card=replace(accelerator(), vendor="AMD"))
     question = InferenceQuestion(model="llama-3.1-8b", requests_per_second=1, engine="triton")
-    memory = serving_memory_profile("triton")
-    assert memory.engine == "tensorrt_llm"
-    refused = plan_inference(question, published("llama-3.1-8b"), elsewhere, serving_profiles(), memory, TODAY)
+    assert memory_profile_of(question).engine == "tensorrt_llm"
+    refused = plan_inference(
+        question, published("llama-3.1-8b"), elsewhere, serving_profiles(), memory_profile_of, TODAY
+    )
     assert {r.code for r in refused.rejections} >= {"engine"}
 
 

@@ -23,6 +23,7 @@ from planner.engine.sizing import demand_of, load_of
 from planner.engine.split_pools import TransferRates
 from planner.engine.split_sizing import size_split
 from planner.engine.workload import InferenceQuestion
+from planner.services.planning import memory_profile_of
 from tests.engine.answered import output_usd, tpot_ms
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, snapshot
@@ -37,8 +38,7 @@ def plan(**raw: Any) -> InferencePlan:
         **raw,
     }
     question = parse_question(InferenceQuestion, {name: value for name, value in asked.items() if value is not None})
-    memory = serving_memory_profile("vllm")
-    return plan_inference(question, published(question.model), snapshot(), serving_profiles(), memory, TODAY)
+    return plan_inference(question, published(question.model), snapshot(), serving_profiles(), memory_profile_of, TODAY)
 
 
 def cheapest(**raw: Any) -> InferenceOption:

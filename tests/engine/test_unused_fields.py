@@ -9,7 +9,8 @@ import pytest
 
 from catalog.model_files import find_model
 from catalog.training_files import training_profiles
-from planner.engine.answers import Advice, TrainingPlan
+from planner.engine.advice import Advice
+from planner.engine.answers import TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
@@ -111,7 +112,7 @@ def test_defaults_are_never_warned_of() -> None:
 def test_a_plan_says_what_it_did_not_use_and_is_the_same_without_it() -> None:
     with_it, without = plan(draft_tokens=8), plan()
     said = "Warning: draft_tokens has no effect: speculation is none."
-    assert with_it.advice[0] == Advice(field="draft_tokens", suggestion=said, value="", is_warning=True)
+    assert with_it.advice[0] == Advice(field="draft_tokens", suggestion=said, is_warning=True)
     assert with_it.options == without.options
     trained = train(lora_rank=64)
     assert trained.advice[0].suggestion == "Warning: lora_rank has no effect: method is pretrain."

@@ -15,7 +15,8 @@ from frontend.answers.inference import present_inference
 from frontend.answers.inference_charts import bill_parts
 from frontend.answers.training import present_training
 from frontend.answers.training_charts import bill_parts as run_bill_parts
-from planner.engine.answers import Advice, Confidence, Term
+from planner.engine.advice import Advice
+from planner.engine.answers import Confidence, Term
 from tests.factories import (
     empty_plan_factory,
     inference_option,
@@ -147,8 +148,8 @@ def test_a_field_to_be_left_open_has_a_link_where_it_holds_something() -> None:
         empty_plan_factory(),
         options_tried=0,
         advice=(
-            Advice(field="accelerators", suggestion="Leave it open.", value=""),
-            Advice(field="tensor_parallel", suggestion="Let the search choose.", value=""),
+            Advice(field="accelerators", suggestion="Leave it open."),
+            Advice(field="tensor_parallel", suggestion="Let the search choose."),
         ),
     )
     answer = present_inference(plan, {"model": "X", "users": "5", "accelerators": "h100-sxm"}, "")
@@ -189,8 +190,8 @@ def test_one_output_token_has_no_price_and_no_pace_of_its_own() -> None:
 
 
 def test_a_warning_stands_before_the_numbers_and_not_among_the_remarks() -> None:
-    warning = Advice(field="config", suggestion="Warning: read with care.", value="", is_warning=True)
-    remark = Advice(field="", suggestion="A remark.", value="")
+    warning = Advice(field="config", suggestion="Warning: read with care.", is_warning=True)
+    remark = Advice(field="", suggestion="A remark.")
     answer = present_inference(plan_factory(advice=(warning, remark)), {}, "")
     assert answer.warnings == ("Warning: read with care.",)
     assert answer.remarks == ("A remark.",)

@@ -96,7 +96,7 @@ def test_nothing_left_says_which_limit_and_what_would_do() -> None:
     assert not nothing.options
     advice = {item.field: item for item in nothing.advice}
     cheapest = float(plan().options[0].usd_total)
-    assert float(advice["budget_usd"].value) == pytest.approx(cheapest, rel=0.01)
+    assert advice["budget_usd"].value == pytest.approx(cheapest, rel=0.01)
 
 
 def test_a_filter_that_empties_everything_is_named() -> None:
