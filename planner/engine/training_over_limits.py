@@ -282,7 +282,7 @@ def _more_nodes(ranking: TrainingRanking, run: Run, question: TrainingQuestion, 
     allowed = min(next_size(needed), top)
     if int(ranking.nodes[row]) * 2 > most and most < needed <= top:
         sentence = say(
-            "Allow {nodes:,} nodes: at the pace of {tried:,}, at least {needed:,} are in time.",
+            "Allow {nodes:,} nodes: at the pace of {tried:,}, it takes at least {needed:,}.",
             nodes=allowed,
             tried=int(ranking.nodes[row]),
             needed=needed,

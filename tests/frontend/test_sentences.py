@@ -13,20 +13,29 @@ from frontend.answer_words import rejection
 from frontend.sentences import shown
 from planner.engine.sentences import Code, FieldName, Noun, joined, say
 
-LATE = say("Allow {nodes:,} nodes: at the pace of {tried:,}, no fewer are in time.", nodes=1259, tried=1024)
+LATE = say(
+    "Allow {nodes:,} nodes: at the pace of {tried:,}, it takes at least {needed:,}.",
+    nodes=2048,
+    tried=1024,
+    needed=1259,
+)
 
 
 def test_a_sentence_is_its_english_text_wherever_it_goes() -> None:
-    text = "Allow 1,259 nodes: at the pace of 1,024, no fewer are in time."
+    text = "Allow 2,048 nodes: at the pace of 1,024, it takes at least 1,259."
     assert text == LATE
     assert json.dumps([LATE]) == json.dumps([text])
-    assert pickle.loads(pickle.dumps(LATE)).values == copy.deepcopy(LATE).values == {"nodes": 1259, "tried": 1024}
+    assert (
+        pickle.loads(pickle.dumps(LATE)).values
+        == copy.deepcopy(LATE).values
+        == {"nodes": 2048, "tried": 1024, "needed": 1259}
+    )
 
 
 def test_indonesian_has_its_words_and_its_separators() -> None:
     assert shown(LATE) == str(LATE)
     with override("id"):
-        assert shown(LATE) == "Izinkan 1.259 node: pada laju 1.024 node, kurang dari itu tidak sempat."
+        assert shown(LATE) == "Izinkan 2.048 node: pada laju 1.024 node, dibutuhkan setidaknya 1.259."
 
 
 def test_fields_are_called_by_their_labels_and_choices_by_their_names() -> None:
