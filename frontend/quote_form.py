@@ -19,6 +19,8 @@ PARTY = ("name", "address", "tax_id", "contact", "email", "reference")
 ITEM = ("category", "label", "detail", "source", "quantity", "unit", "unit_price", "currency", "cadence")
 SHARE = ("category", "percent", "of", "label")
 RATE = ("base", "quote", "rate", "rate_date", "source")
+LONG_CHOICES = (("tax", "country"), ("shares", "of"))
+"""Of words: they need more room than a code."""
 TAX = ("country", "name", "rate", "base_numerator", "base_denominator", "source")
 WITHHOLDING = ("name", "rate", "source")
 PLAIN = ("title", "language", "currency", "months", "valid_days", "payment_days")
@@ -174,7 +176,9 @@ def _box(key: str, name: str, value: Any, error: str, prefix: str, countries: Se
         error=error,
         choices=tuple(_choices(name, text, prefix, countries)),
         kind="area" if name in (*TEXTS, "address") else "date" if name == "rate_date" else "text",
-        wide=name in (*TEXTS, "address", "label", "detail", "source", "title"),
+        # A choice of words is as long as they are.
+        wide=name in (*TEXTS, "address", "label", "detail", "source", "title")
+        or (prefix.partition("-")[0], name) in LONG_CHOICES,
     )
 
 

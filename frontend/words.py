@@ -112,6 +112,15 @@ def named(words: Mapping[str, str | Promise], code: str) -> str:
     return str(words.get(code, plain(code)))
 
 
+def inside(name: str) -> str:
+    """A heading's words inside a sentence: no capital, unless the first word is an abbreviation.
+
+    >>> inside("Overhead"), inside("Data, DP8"), inside("TTFT limit")
+    ('overhead', 'data, DP8', 'TTFT limit')
+    """
+    return name if name[1:2].isupper() else name[:1].lower() + name[1:]
+
+
 @lru_cache(maxsize=1)
 def _labels() -> dict[str, str]:
     return {

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from catalog.accuracy_file import GROUPINGS, AccuracyCase, AccuracySet
 from frontend import numbers, words
-from frontend.answers.shown import Cell, Chart, Column
+from frontend.answers.shown import Cell, Chart, Column, Part
 from frontend.figures import canvas, scatter
 
 SET_NAMES: dict[str, str | Promise] = {
@@ -70,6 +70,8 @@ class AccuracyShown:
     """Everything the page shows of one set."""
 
     sentence: str
+    legend: tuple[Part, ...]
+    """Of all charts together."""
     charts: tuple[Chart, ...]
     columns: tuple[Column, ...]
     breakdowns: tuple[Breakdown, ...]
@@ -88,6 +90,10 @@ def present_accuracy(found: AccuracySet) -> AccuracyShown:
     """A parity chart a quantity, then errors by source, GPU, precision, kind of model and engine."""
     return AccuracyShown(
         sentence=_sentence(found),
+        legend=tuple(
+            Part(key=kind, label=kind, value="", share="", swatch=f"symbol-{n}")
+            for n, kind in enumerate(_kinds(found), start=1)
+        ),
         charts=tuple(_chart(found, quantity) for quantity in found.quantities),
         columns=_columns(found),
         breakdowns=tuple(_breakdown(found, name) for name in GROUPINGS),
@@ -126,9 +132,14 @@ def _chart(found: AccuracySet, quantity: str) -> Chart:
             [_point(case, quantity) for case in cases],
             canvas.Axis(title=_("Measured, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
             canvas.Axis(title=_("Predicted, %(unit)s, log scale") % {"unit": unit}, tick=_tick),
-            [kind for kind, _count in Counter(map(_kind, found.cases)).most_common()],
+            _kinds(found),
         ),
     )
+
+
+def _kinds(found: AccuracySet) -> list[str]:
+    """The kinds of model among the cases, the commonest first: the same colour in every chart."""
+    return [kind for kind, _count in Counter(map(_kind, found.cases)).most_common()]
 
 
 def _tick(value: float) -> str:

@@ -39,7 +39,7 @@ def _title(useful: float, axes: list[AxisCost]) -> str:
         return _("%(share)s of a step is arithmetic of the model") % {"share": share}
     return _("%(share)s of a step is arithmetic of the model; the largest other share is %(axis)s, %(most)s") % {
         "share": share,
-        "axis": axes[0].name,
+        "axis": words.inside(axes[0].name),
         "most": axes[0].share,
     }
 

@@ -152,7 +152,7 @@ def parity(points: Sequence[Point], x: Axis, y: Axis, groups: Sequence[str]) -> 
     for trace in traces:
         trace["marker"] |= {"size": 7, "opacity": 0.6}
         del trace["ids"]
-    layout["legend"] = {"orientation": "h", "y": -0.22, "x": 0}
+    layout["showlegend"] = False
     return {"data": [*lines, *traces], "layout": layout}
 
 

@@ -226,8 +226,9 @@ def shown_quote(snapshot: QuoteSnapshot, in_words: Wording) -> dict[str, Any]:
     shown = columns(snapshot)
     head = {"once": _("Once"), "monthly": _("A month"), "term": in_words.months(snapshot.months)}
 
-    def amounts(sums: Line | Amounts) -> list[str]:
-        return [in_words.amount(getattr(sums, name), snapshot.currency) for name in shown]
+    def amounts(sums: Line | Amounts) -> list[tuple[str, str]]:
+        """Each amount with its column's name: where there is no room for columns it stands beside it."""
+        return [(head[name], in_words.amount(getattr(sums, name), snapshot.currency)) for name in shown]
 
     def row(line: Line) -> dict[str, Any]:
         return {

@@ -242,6 +242,22 @@ def test_on_a_phone_the_bar_shows_cost_and_speed_and_leads_to_the_answer(open_pa
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
+CROSSING = """() => {
+    const plot = document.querySelector("#plot-tradeoff");
+    const line = plot.querySelector(".shapelayer path").getBoundingClientRect();
+    return [...plot.querySelectorAll(".annotation-text-g")].map(note => note.getBoundingClientRect())
+        .filter(note => note.left < line.right && note.right > line.left).length;
+}"""
+
+
+@pytest.mark.parametrize("limits", ["ttft_ms=2000&tpot_ms=60", "ttft_ms=700", "ttft_ms=1500&input_tokens=4000"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_name_in_a_chart_runs_over_the_limits_line(open_page: OpenPage, limits: str, width: int) -> None:
+    page = open_page(f"/?model=Llama+3.1+70B&requests_per_second=10&{limits}", width=width)
+    expect(page.locator("#plot-tradeoff")).to_have_attribute("data-drawn", "true")
+    assert page.evaluate(CROSSING) == 0
+
+
 def test_the_print_is_two_pages(open_page: OpenPage) -> None:
     page = open_page(QUESTION)
     expect(page.locator("#plot-tradeoff[data-drawn]")).to_be_visible()

@@ -47,6 +47,32 @@ def check(page: Page) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{page.url} {width} px"
 
 
+def every_amount_is_in_view(page: Page) -> None:
+    """On a phone too: the total at the end of each line, and the words of every choice."""
+    page.set_viewport_size({"width": 360, "height": 900})
+    cells = page.locator(".quote-lines td:not(:empty)")
+    assert cells.count() > 6
+    for box in cells.evaluate_all("all => all.map(cell => cell.getBoundingClientRect().toJSON())"):
+        assert 0 <= box["left"] < box["right"] <= 360
+    total = page.locator(".quote-lines .total td").last
+    assert total.evaluate("cell => getComputedStyle(cell, '::before').content") == '"12 months"'
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def no_choice_is_cut(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 900})
+    lengths = page.locator(".quote-form select:visible").evaluate_all(
+        """all => all.map(select => {
+            const pen = document.createElement("canvas").getContext("2d"), style = getComputedStyle(select);
+            pen.font = style.font;
+            const words = Math.max(...[...select.options].map(option => pen.measureText(option.text).width));
+            return [select.name, words + parseFloat(style.paddingLeft), select.clientWidth - 18];
+        })"""
+    )
+    assert [name for name, words, room in lengths if words > room] == []
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
 def test_plan_sign_up_save_quote_pdf(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(QUESTION)
     page.get_by_role("link", name="Quote", exact=True).click()
@@ -64,8 +90,10 @@ def test_plan_sign_up_save_quote_pdf(open_page: OpenPage, tmp_path: Path) -> Non
     page.get_by_role("button", name="Add a percentage").click()
     page.get_by_label("Percent").fill("7.5")
     page.locator("#f-tax-country").select_option("ID")
+    no_choice_is_cut(page)
     page.get_by_role("button", name="Issue").click()
     expect(page.get_by_text(re.compile(r"Issued as \d{4}-0001"))).to_be_visible()
+    every_amount_is_in_view(page)
     check(page)
     with page.expect_download() as download:
         page.get_by_role("link", name="PDF ID").click()

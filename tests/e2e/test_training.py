@@ -107,3 +107,26 @@ def test_nothing_is_wider_than_the_page(open_page: OpenPage, width: int, theme: 
     page = open_page(f"{QUESTION}&nodes=32", width=width, theme=theme)
     drawn(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("language", ["en", "id"])
+def test_on_a_phone_no_word_of_the_form_is_cut(open_page: OpenPage, language: str) -> None:
+    page = open_page("/training/?model=Llama+3.1+8B", width=360, height=780)
+    if language == "id":
+        page.get_by_role("button", name="ID", exact=True).click()
+        expect(page.locator("html")).to_have_attribute("lang", "id")
+    cut = page.locator("#question input[placeholder]:visible").evaluate_all(
+        """all => all.filter(input => {
+            const style = getComputedStyle(input, "::placeholder"), own = getComputedStyle(input);
+            const pen = document.createElement("canvas").getContext("2d");
+            pen.font = `${style.fontStyle} ${style.fontSize} ${own.fontFamily}`;
+            const room = input.clientWidth - parseFloat(own.paddingLeft) - parseFloat(own.paddingRight);
+            return !input.value && pen.measureText(input.placeholder).width > room;
+        }).map(input => input.name)"""
+    )
+    assert cut == []
+    summaries = page.locator(".fold > summary small")
+    assert summaries.count() >= 5
+    assert all(summaries.evaluate_all("all => all.map(text => text.scrollWidth <= text.clientWidth + 1)"))
+    dates = page.locator("#question input[type=date]:visible")
+    assert all(dates.evaluate_all("all => all.map(input => input.clientWidth >= 150)"))

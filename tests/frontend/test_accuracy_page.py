@@ -22,6 +22,19 @@ def test_each_section_has_its_charts_and_five_tables(client: Client, path: str, 
     assert len(text) < 700_000
 
 
+def test_the_kinds_of_model_are_named_once_for_all_charts(client: Client) -> None:
+    text = client.get("/accuracy/").content.decode()
+    assert text.count('class="legend"') == 1
+    legend = re.search(r'<ul class="legend"[^>]*>(.*?)</ul>', text, re.S)
+    assert legend is not None
+    used = re.findall(r'href="#(symbol-\d)"', legend[1])
+    assert used == [f"symbol-{n}" for n in range(1, len(used) + 1)]
+    assert len(used) >= 4
+    assert all(f'id="{name}"' in text for name in used)
+    for chart in present_accuracy(read_accuracy().sets[0]).charts:
+        assert chart.figure["layout"]["showlegend"] is False
+
+
 def test_an_unknown_section_is_no_page(client: Client) -> None:
     assert client.get("/accuracy/offers/").status_code == 404
 

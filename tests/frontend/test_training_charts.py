@@ -150,7 +150,7 @@ def test_micro_batches_trade_memory_for_speed(option: TrainingOption) -> None:
 def test_each_axis_says_what_it_costs(plan: TrainingPlan, option: TrainingOption) -> None:
     costs = step_costs(plan, option, series())
     assert costs.title == (
-        "70 % of a step is arithmetic of the model; the largest other share is Pipeline, PP4, 15.0 %"
+        "70 % of a step is arithmetic of the model; the largest other share is pipeline, PP4, 15.0 %"
     )
     axes = {axis.name: axis for axis in costs.axes}
     assert [axes[name].share for name in ("Pipeline, PP4", "Recompute", "Tensor, TP2", "Nodes")] == [

@@ -22,7 +22,7 @@
   const PEN = document.createElement("canvas").getContext("2d");
   const lengthOf = (note, font) => {
     PEN.font = `${note.font?.size ?? font.size}px ${font.family}`;
-    return PEN.measureText(note.text).width;
+    return Math.max(...note.text.split("<br>").map((line) => PEN.measureText(line).width));
   };
   const HIGH_UP = 0.86;
   // Ticks whose words would touch: every second one goes, until none do.
@@ -50,24 +50,36 @@
     const placeOf = (note) => margin.l + ((note.x - start) / (end - start)) * span;
     const limit = annotations.find((note) => note.yref === "paper" && note.xref !== "paper");
     const [low, high] = layout.yaxis.range ?? [0, 1];
-    // The words of a limit stand at the top: a name that would run into them goes.
-    const underLimit = (note, at, length) => {
-      if (!limit || (note.y - low) / (high - low) < HIGH_UP) return false;
-      const words = placeOf(limit) - lengthOf(limit, layout.font);
-      return note.xanchor === "left" && at + length > words && at < placeOf(limit);
+    // A name may run neither over the line of a limit nor, near the top, into its words.
+    const meetsLimit = (note, start, stop) => {
+      if (!limit) return false;
+      const line = placeOf(limit);
+      const isHigh = (note.y - low) / (high - low) >= HIGH_UP;
+      const words = isHigh ? line - lengthOf(limit, layout.font) - 6 : line - 3;
+      return start < line + 3 && stop > words;
     };
     const kept = annotations.filter((note) => {
       if (note.xref === "paper" || !note.xshift || note.yref === "paper") return true;
       const at = placeOf(note);
-      const length = lengthOf(note, layout.font) + Math.abs(note.xshift);
-      if (underLimit(note, at, length)) return false;
-      const fitsLeft = at - length > margin.l - 6;
-      const fitsRight = at + length < width - 4;
-      if (note.xanchor === "left" ? fitsRight : fitsLeft) return true;
-      if (!fitsLeft && !fitsRight) return false;
-      note.xanchor = fitsRight ? "left" : "right";
-      note.xshift = Math.abs(note.xshift) * (fitsRight ? 1 : -1);
-      return true;
+      const shift = Math.abs(note.xshift);
+      const fits = (side) => {
+        const length = lengthOf(note, layout.font) + shift;
+        return side === "left"
+          ? at + length < width - 4 && !meetsLimit(note, at + shift, at + length)
+          : at - length > margin.l + 2 && !meetsLimit(note, at - length, at - shift);
+      };
+      const sides = note.xanchor === "left" ? ["left", "right"] : ["right", "left"];
+      const whole = note.text;
+      // In one line, then in two: what stands after the last comma goes under the rest.
+      for (const text of [whole, whole.replace(/, ([^,]*)$/, "<br>$1")]) {
+        note.text = text;
+        const side = sides.find(fits);
+        if (!side) continue;
+        note.xanchor = side;
+        note.xshift = shift * (side === "left" ? 1 : -1);
+        return true;
+      }
+      return false;
     });
     const folded = layout.xaxis.title.text.length * LETTER > span;
     const title = folded ? layout.xaxis.title.text.replace(/, ([^,]*)$/, ",<br>$1") : layout.xaxis.title.text;
@@ -79,13 +91,15 @@
     };
   };
 
-  const draw = (plot) => {
+  const draw = (plot, paper) => {
     const script = document.getElementById(plot.dataset.figure);
     if (!script || !window.Plotly) return;
     const figure = JSON.parse(script.textContent);
     const { tokens, ...meta } = figure.layout.meta;
     const colors = colorsOf(tokens);
-    const layout = placed(themed({ ...figure.layout, meta }, colors), plot.clientWidth);
+    const size = paper && { ...paper, autosize: false, height: Math.min(paper.height, figure.layout.height) };
+    const layout = placed(themed({ ...figure.layout, meta, ...size }, colors), paper?.width ?? plot.clientWidth);
+    if (paper && layout.yaxis.tickfont) layout.yaxis.tickfont = { ...layout.yaxis.tickfont, size: 10 };
     Plotly.react(plot, themed(figure.data, colors), layout, CONFIG).then(() => {
       plot.dataset.drawn = "true";
       plot.removeAllListeners?.("plotly_click");
@@ -136,7 +150,7 @@
   document.addEventListener(
     "toggle",
     ({ target }) => {
-      if (target.open) target.querySelectorAll("[data-figure]").forEach(draw);
+      if (target.open) for (const plot of target.querySelectorAll("[data-figure]")) draw(plot);
     },
     true,
   );
@@ -148,12 +162,11 @@
   // Paper has a width of its own: charts are drawn to it, and back again afterwards.
   const PAPER = { "plot-tradeoff": { width: 400, height: 290 } };
   const SMALL_PAPER = { width: 265, height: 190 };
+  const HALF_PAPER = { width: 330, height: 230 };
+  const paperOf = (plot) => PAPER[plot.id] ?? (plot.closest(".four, .even") ? HALF_PAPER : SMALL_PAPER);
   window.addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll(".working")) details.open = true;
-    for (const plot of document.querySelectorAll("[data-drawn]")) {
-      const { width, height } = PAPER[plot.id] ?? SMALL_PAPER;
-      Plotly.relayout(plot, { autosize: false, width, height: Math.min(height, plot.layout.height) });
-    }
+    for (const plot of document.querySelectorAll("[data-drawn]")) if (!isFolded(plot)) draw(plot, paperOf(plot));
   });
   window.addEventListener("afterprint", drawAll);
 })();
