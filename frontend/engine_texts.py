@@ -290,7 +290,7 @@ TEXTS = (
     _("GB/s"),
     _("Between split pools, a GPU; empty: the node's network."),
     _("Engine version"),
-    _("As 0.20.1, or nightly: speed and memory are as of it. Empty: the newest known."),
+    _("As 0.20.1, or nightly, or a commit: speed and memory are as of it. Empty: the newest known."),
     # Words inside the engine's sentences.
     _("USD a month"),
     _("capacity and headroom"),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from planner.engine.advice import Advice
-from planner.engine.engine_versions import version_key
+from planner.engine.engine_versions import is_version, release_key, version_key
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import Code, say
 from planner.engine.serving_calibration import ServingProfiles
 from planner.engine.workload import InferenceQuestion
 
-NUMBERED: Final = re.compile(r"[vb]?\d{1,6}(\.\d{1,6}){0,5}([a-z.+-][0-9a-z.+-]*)?", re.ASCII | re.IGNORECASE)
-DEVELOPMENT: Final = re.compile(r"(nightly|main|dev)\b[0-9a-z .+-]*", re.ASCII | re.IGNORECASE)
-"""A build between releases, as engines call theirs."""
 LISTED: Final = 6
 """Versions that an error names at most: the newest."""
 
@@ -28,12 +24,10 @@ def known_versions(question: InferenceQuestion, profiles: ServingProfiles) -> Se
 def check_version(question: InferenceQuestion, profiles: ServingProfiles) -> None:
     """Raise ``InvalidQuestion`` for what is no version of the engine, or is older than any that is known."""
     version, known = question.engine_version, known_versions(question, profiles)
-    if not version or DEVELOPMENT.fullmatch(version):
-        return
-    message = ""
-    if not NUMBERED.fullmatch(version):
+    numbers, message = release_key(version), ""
+    if version and not is_version(version):
         message = say("Not a version.")
-    elif known and version_key(version) < version_key(known[0]):
+    elif known and numbers and numbers < version_key(known[0]):
         message = say("Older than any known version of {engine}.", engine=Code(question.engine))
     if message:
         raise InvalidQuestion(
@@ -51,9 +45,9 @@ def check_version(question: InferenceQuestion, profiles: ServingProfiles) -> Non
 
 def _allowed(known: Sequence[str]) -> str:
     if not known:
-        return say("a version as 0.20.1, nightly, or empty")
+        return say("a version as 0.20.1, nightly or a commit, or empty")
     listed = ", ".join(reversed(known[-LISTED:]))
-    return say("from {oldest} on, such as {listed}; nightly; or empty", oldest=known[0], listed=listed)
+    return say("from {oldest} on, such as {listed}; nightly or a commit; or empty", oldest=known[0], listed=listed)
 
 
 def release_assumption(question: InferenceQuestion, profiles: ServingProfiles) -> Iterator[str]:
@@ -74,7 +68,7 @@ def release_assumption(question: InferenceQuestion, profiles: ServingProfiles) -
 def release_warnings(question: InferenceQuestion, profiles: ServingProfiles) -> Iterator[Advice]:
     """That a version is newer than any that was measured."""
     version, known = question.engine_version, known_versions(question, profiles)
-    if version_key(version) > version_key(known[-1] if known else version) and not DEVELOPMENT.fullmatch(version):
+    if known and release_key(version) > version_key(known[-1]):
         said = say(
             "{engine} {version} is newer than any version known ({newest}): it is planned as that one.",
             engine=Code(question.engine),

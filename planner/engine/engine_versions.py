@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Final
+
+NUMBERED: Final = re.compile(r"[vb]?\d{1,6}(\.\d{1,6}){0,5}([a-z.+-][0-9a-z.+-]*)?", re.ASCII | re.IGNORECASE)
+NAMED: Final = re.compile(r"(nightly|main|dev)\b[0-9a-z .+()-]*", re.ASCII | re.IGNORECASE)
+"""A build between releases, as engines call theirs."""
+COMMIT: Final = re.compile(r"[0-9a-f]{7,40}", re.ASCII | re.IGNORECASE)
+MARKED: Final = re.compile(r"\b(nightly|main)\b|\bdev\d*\b", re.ASCII | re.IGNORECASE)
+"""What such a build has in its name, wherever it stands."""
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -30,5 +38,24 @@ def is_development_build(version: str) -> bool:
     >>> [is_development_build(v) for v in ("0.24.0", "1.2.0rc6.post3", "latest Sep 2025", "2023", "b2843", "")]
     [False, False, False, False, False, False]
     """
-    version = version.lower()
-    return bool(re.search(r"\b(nightly|main)\b|\bdev\d*\b", version) or re.fullmatch(r"[0-9a-f]{7,40}", version))
+    return bool(MARKED.search(version) or COMMIT.fullmatch(version))
+
+
+def is_version(version: str) -> bool:
+    """Whether a text is a version as engines write theirs: a release's, or a build's between releases.
+
+    >>> [is_version(v) for v in ("v0.24.0", "1.2.0rc6.post3", "b2843", "nightly-dev-2026", "main 535c9cc", "b6261862")]
+    [True, True, True, True, True, True]
+    >>> [is_version(v) for v in ("latest", "0,20", "1.2; rm", "not stated", "")]
+    [False, False, False, False, False]
+    """
+    return any(form.fullmatch(version) for form in (NUMBERED, NAMED, COMMIT))
+
+
+def release_key(version: str) -> tuple[int, ...]:
+    """Numbers of the release that a version names or was built after; none of a branch's head or a bare commit.
+
+    >>> release_key("0.19.1.dev12+gab12"), release_key("nightly-dev-20260402"), release_key("535c9cc")
+    ((0, 19, 1), (), ())
+    """
+    return () if NAMED.match(version) or COMMIT.fullmatch(version) else version_key(version)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.engine.candidates import Candidates
 from planner.engine.collectives import LINK_CLASSES, Topology, pcie_bytes_s
-from planner.engine.engine_versions import is_development_build, version_key
+from planner.engine.engine_versions import is_development_build, release_key
 from planner.engine.kv_cache import kv_bytes_per_sequence, max_concurrency
 from planner.engine.memory import ServingMemory, ServingMemoryProfile, serving_memory
 from planner.engine.model_arch import ModelArch
@@ -156,7 +156,7 @@ def era_of(profiles: ServingProfiles, engine: str, version: str) -> str:
 
     A build between releases has no number of its own: it is as new as what was fitted last.
     """
-    key = version_key(version)
+    key = release_key(version)
     passed = [date for number, date in profiles.releases.get(engine, ()) if not version or number <= key]
     return engine_era(max(passed)) if passed else profiles.newest_era(engine)
 

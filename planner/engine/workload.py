@@ -154,7 +154,7 @@ class InferenceQuestion(PlaceAndPurchase):
         FieldSpec(
             kind="text",
             label="Engine version",
-            help="As 0.20.1, or nightly: speed and memory are as of it. Empty: the newest known.",
+            help="As 0.20.1, or nightly, or a commit: speed and memory are as of it. Empty: the newest known.",
             section="precision",
             max_length=40,
         ),

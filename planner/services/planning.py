@@ -17,7 +17,7 @@ from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import CatalogNotLoaded, catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
 from planner.engine.answers import InferencePlan, TrainingOption, TrainingPlan
-from planner.engine.engine_versions import version_key
+from planner.engine.engine_versions import release_key
 from planner.engine.errors import Faults, FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.hf_config import parse_hf_config
@@ -211,7 +211,7 @@ def resolve_model(question: PlaceAndPurchase) -> ModelArch:
 def memory_profile_of(question: InferenceQuestion) -> ServingMemoryProfile:
     """The memory profile of the question's engine, as of its version where one is stated."""
     version = question.engine_version
-    return serving_memory_profile(question.engine, version=version if version_key(version) else None)
+    return serving_memory_profile(question.engine, version=version if release_key(version) else None)
 
 
 def resolve_draft(question: InferenceQuestion) -> ModelArch | None:

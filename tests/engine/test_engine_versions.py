@@ -93,12 +93,24 @@ def test_a_version_newer_than_all_is_planned_as_the_newest_and_said(version: str
     assert "newer than any version known (0.24.0)" in warning.suggestion
 
 
-@pytest.mark.parametrize("version", ["nightly", "nightly-dev-20260402-d7256eb6", "main"])
+@pytest.mark.parametrize(
+    "version",
+    [
+        "nightly", "Nightly (Feb 2026)", "nightly-dev-20260402-d7256eb6", "main", "main 535c9cc", "b6261862", "535c9cc",
+        "0ab12cd", "1234567", "d7256eb6f0a1b2c3d4e5f60718293a4b5c6d7e8f",
+    ],
+)  # fmt: skip
 def test_a_build_between_releases_is_as_new_as_the_newest_quarter(version: str) -> None:
-    found = plan("llama-3.1-8b", version)
-    assert found.options
+    found, nightly = plan("llama-3.1-8b", version), plan("llama-3.1-8b", "nightly")
+    assert found.options == nightly.options != ()
     assert not [advice for advice in found.advice if advice.field == "engine_version"]
-    assert era_of(serving_profiles(), "sglang", version) == serving_profiles().newest_era("sglang")
+    for engine in NEWEST:
+        assert era_of(serving_profiles(), engine, version) == serving_profiles().newest_era(engine)
+
+
+def test_a_numbered_build_newer_than_all_is_planned_as_the_newest_and_said() -> None:
+    (warning,) = [each for each in plan("llama-3.1-8b", "0.99.0.dev3").advice if each.field == "engine_version"]
+    assert warning.value == "0.24.0"
 
 
 def test_development_builds_have_constants_of_their_own() -> None:
