@@ -9,6 +9,7 @@ from planner.health import health
 # The same rates and second factors as everywhere.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
+handler500 = "frontend.views.errors.server_error"
 urlpatterns = [
     path("health/", health, name="health"),
     path("admin/", admin.site.urls),

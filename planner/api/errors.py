@@ -9,6 +9,7 @@ from django.db import OperationalError
 from django.http.request import UnreadablePostError
 from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
+from redis.exceptions import RedisError
 from rest_framework import exceptions
 
 from catalog.selectors import CatalogNotLoaded
@@ -48,7 +49,7 @@ class ApiExceptionHandler(ExceptionHandler):
                 return Contradiction(exc.code, exc.message, exc.allowed)
             case CatalogNotLoaded():
                 return Unavailable(str(exc))
-            case OperationalError():
+            case OperationalError() | RedisError():
                 return Unavailable()
             case _:
                 return super().convert_known_exceptions(exc)

@@ -53,7 +53,7 @@ def fan_out_figures() -> Iterator[Figure]:
     wait_until_compiled(lambda share, message: None)
     with tempfile.TemporaryDirectory(prefix="takar-bench-", ignore_cleanup_errors=True) as folder:
         environment = _environment(Path(folder))
-        for command in ("migrate", "createcachetable", "load_catalog"):
+        for command in ("migrate", "load_catalog"):
             _manage(environment, command, "--verbosity", "0")
         seconds = {count: _seconds(environment, count) for count in (1, WORKERS)}
     yield Figure(

@@ -25,7 +25,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
-        call_command("createcachetable", verbosity=0)
         call_command("load_catalog", verbosity=options["verbosity"])
         if not options["no_static"]:
             self._collect_static()
