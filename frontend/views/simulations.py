@@ -33,7 +33,17 @@ from planner.services.runs import create_run
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 
 TRAFFIC = (
-    *("requests_per_second", "hours", "gap_cv", "daily_peak", "peak_hour", "weekend", "burst_factor"),
+    *(
+        "requests_per_second",
+        "clients",
+        "think_s",
+        "hours",
+        "gap_cv",
+        "daily_peak",
+        "peak_hour",
+        "weekend",
+        "burst_factor",
+    ),
     *("input_median", "input_sigma", "output_median", "output_sigma", "seed"),
 )
 FLEET = ("replicas", "policy", "max_outstanding", "queue_timeout_s", "client_timeout_s")

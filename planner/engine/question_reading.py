@@ -34,6 +34,8 @@ def read_with_faults(question_type: type[Question], raw: Mapping[str, Any]) -> t
     wrong = {error.field for error in errors}
     if issubclass(question_type, PlaceAndPurchase):
         errors += [fault for fault in _together(question_type, values, wrong) if fault.field not in wrong]
+    elif not wrong and hasattr(question_type, "faults_between"):
+        errors += question_type.faults_between(values)
     build: Any = question_type
     question: Question = build(**values)
     return question, errors

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from planner.engine.sentences import say
 from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.planned_replica import Lengths
+from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.simulate.workload_model import generate
+
+MOST_REQUESTS: Final = 20_000_000
+"""Generated in one run: some minutes of one core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +33,32 @@ class GeneratedTraffic:
     @property
     def notes(self) -> tuple[str, ...]:
         """What it is."""
-        return (
-            say(
-                "Generated traffic: {rate:,g} req/s for {hours:,g} h.",
-                rate=self.question.requests_per_second,
-                hours=self.question.hours,
-            ),
+        asked = self.question
+        if asked.clients is None:
+            return (
+                say(
+                    "Generated traffic: {rate:,g} req/s for {hours:,g} h.",
+                    rate=asked.requests_per_second,
+                    hours=asked.hours,
+                ),
+            )
+        told = say(
+            "Generated traffic: {clients:,} clients for {hours:,g} h, each waiting for its answer.",
+            clients=asked.clients,
+            hours=asked.hours,
         )
+        pause = say(
+            "Between an answer and its next request a client pauses {seconds:,g} s on average.", seconds=asked.think_s
+        )
+        return (told, pause) if asked.think_s else (told,)
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        """Its clients, where they wait for their answers."""
+        return self.question.loop
 
     def batches(self) -> Iterator[Traffic]:
         """The requests in order of arrival."""
-        return generate(self.question.model(), duration_s=self.question.duration_s, seed=self.question.seed)
+        asked = self.question
+        most = None if asked.clients is None else MOST_REQUESTS
+        return generate(asked.model(), duration_s=asked.duration_s, seed=asked.seed, most_requests=most)

@@ -1,4 +1,4 @@
-"""What a simulation's traffic takes from its plan where the question states no rate: what its clients are served."""
+"""What a simulation's traffic takes from its plan: its load, its clients, or what those are served."""
 
 from __future__ import annotations
 
@@ -7,20 +7,29 @@ from dataclasses import replace
 from typing import Any
 
 from planner.engine.errors import InvalidQuestion
-from planner.engine.simulate.traffic_question import traffic_like
+from planner.engine.simulate.traffic_question import says_when, traffic_like
 from planner.engine.workload import InferenceQuestion
 from planner.services.plan_options import chosen_option
 from planner.services.planning import plan_inference
 
 
 def traffic_of_plan(
-    raw: Mapping[str, Any], question: InferenceQuestion, given: Mapping[str, Any], option: object = ""
+    raw: Mapping[str, Any],
+    question: InferenceQuestion,
+    given: Mapping[str, Any],
+    option: object = "",
+    *,
+    at_given_times: bool = False,
 ) -> dict[str, Any]:
     """The ``given`` fields of traffic, and where they say nothing the plan's load and lengths.
 
-    A fixed number of clients sends what the option serves them. Raises ``InvalidQuestion`` where nothing does.
+    A fixed number of clients stays one that waits for its answers, unless requests must come ``at_given_times`` or
+    the traffic says when they do: then as many come as the option serves such clients. Raises ``InvalidQuestion``
+    where nothing does.
     """
-    if question.concurrency is None or "requests_per_second" in given:
+    if question.concurrency is None or "requests_per_second" in given or given.get("clients") is not None:
+        return traffic_like(question, given)
+    if not at_given_times and not says_when(given):
         return traffic_like(question, given)
     try:
         plan = plan_inference(raw)

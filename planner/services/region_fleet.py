@@ -30,6 +30,10 @@ class LinkedSource:
     """Where each region's begin."""
 
     @property
+    def loop(self) -> None:
+        """None: regions that take each other's requests get them at given times."""
+
+    @property
     def lengths(self) -> Lengths:
         """Of the first region: each region's replicas are made for its own."""
         lengths: Lengths = self.sources[0].lengths

@@ -24,10 +24,11 @@ from planner.engine.simulate.planned_replica import Lengths, planned_replica
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
-from planner.engine.simulate.setup import BatchedReplica
+from planner.engine.simulate.setup import BatchedReplica, ClosedLoop
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
+from planner.services.generated_traffic import MOST_REQUESTS
 from planner.services.plan_options import chosen_option
 from planner.services.planning import memory_profile_of, plan_inference, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
@@ -56,6 +57,10 @@ class TrafficSource(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of it."""
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        """Its clients, where they wait for their answers."""
 
     def batches(self) -> Iterator[Traffic]:
         """The requests in order of arrival."""
@@ -117,7 +122,7 @@ def serve(
     """Serve ``source`` with a fleet, in this process."""
     control = FleetControl(planned.lives, seed=settings.seed)
     outcome = simulate(
-        planned.fleet,
+        replace(planned.fleet, loop=source.loop),
         source.batches(),
         control=control,
         hash_ids=source.hash_ids,
@@ -137,7 +142,7 @@ def serve(
             for pool in planned.fleet.pools
         ),
         replicas=planned.replicas,
-        notes=(*source.notes, *_fleet_notes(planned)),
+        notes=(*source.notes, *_cut_notes(source, outcome), *_fleet_notes(planned)),
     )
 
 
@@ -241,6 +246,12 @@ def _hardware_note(option: InferenceOption) -> Sentence:
     if gpus == 1:
         return say("Replicas of {gpus} GPU ({accelerator}, {weights}); {confidence} speed.", **values)
     return say("Replicas of {gpus} GPUs ({accelerator}, {weights}); {confidence} speed.", **values)
+
+
+def _cut_notes(source: TrafficSource, outcome: Outcome) -> list[Sentence]:
+    if source.loop is None or outcome.requests < MOST_REQUESTS:
+        return []
+    return [say("It ends with the last of {requests:,} requests.", requests=MOST_REQUESTS)]
 
 
 def _fleet_notes(planned: PlannedFleet) -> list[Sentence]:

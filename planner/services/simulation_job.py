@@ -18,6 +18,7 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.models import User
+from planner.services.generated_traffic import MOST_REQUESTS
 from planner.services.json_input import check_json_types
 from planner.services.plan_options import chosen_option
 from planner.services.planned_traffic import traffic_of_plan
@@ -27,8 +28,6 @@ from planner.services.stored_traces import has_trace, may_use_trace
 
 MEMBERS: Final = ("question", "scenario", "traffic", "trace", "regions")
 REGION_MEMBERS: Final = ("name", "scenario", "traffic", "trace", "fallback", "round_trip_ms", "spill_outstanding")
-MOST_REQUESTS: Final = 20_000_000
-"""Generated in one run: some minutes of one core."""
 MOST_REGIONS: Final = 16
 LONGEST_NAME: Final = 60
 
@@ -146,17 +145,18 @@ def _read_regions(
         allowed = "a trace of its own in each region"
         faults.append(FieldError(field="trace", value=None, message=say("Given beside regions."), allowed=allowed))
     names = [str(region.get("name", "")) for region in raw]
+    linked = any(region.get("fallback") for region in raw)
     regions = []
     for place, region in enumerate(raw):
         own: list[FieldError] = _unknown(region, REGION_MEMBERS)
         own += _name_faults(region.get("name"), names[:place])
         joined = _with_common(region, params, place)
         fallback = _fallback(region, names, own)
-        read = _read_region(joined, question, own, has, name=names[place], fallback=fallback, raw=region)
+        read = _read_region(joined, question, own, has, name=names[place], fallback=fallback, linked=linked, raw=region)
         faults += [_inside(f"regions.{place}", fault) for fault in own]
         if read is not None:
             regions.append(read)
-    if sum(_requests(region.traffic) for region in regions if region.traffic is not None) > MOST_REQUESTS:
+    if sum(region.traffic.expected_requests for region in regions if region.traffic is not None) > MOST_REQUESTS:
         allowed = f"up to {MOST_REQUESTS:,} requests in all regions"
         faults.append(FieldError(field="regions", value=None, message=say("Too many requests."), allowed=allowed))
     return tuple(regions)
@@ -207,6 +207,7 @@ def _read_region(
     *,
     name: str,
     fallback: tuple[int, ...] = (),
+    linked: bool = False,
     raw: Mapping[str, Any] | None = None,
 ) -> Region | None:
     scenario = read_part("scenario", SimulationQuestion, parts.get("scenario", {}), faults)
@@ -215,12 +216,14 @@ def _read_region(
         asked = parts.get("traffic", {})
         if question is not None and not faults and isinstance(asked, Mapping):
             try:
-                asked = traffic_of_plan(parts["question"], question, asked, parts.get("scenario", {}).get("option", ""))
+                option = parts.get("scenario", {}).get("option", "")
+                asked = traffic_of_plan(parts["question"], question, asked, option, at_given_times=linked)
             except InvalidQuestion as invalid:
                 faults += invalid.errors
         traffic = read_part("traffic", TrafficQuestion, asked, faults)
         if traffic is not None:
             faults += too_many_requests(traffic, MOST_REQUESTS)
+            faults += _cant_wait(traffic) if linked else []
     elif "traffic" in parts:
         faults.append(
             FieldError(
@@ -249,6 +252,14 @@ def _read_region(
         round_trip_ms=round_trip_ms or 0.0,
         spill_outstanding=None if spill is None else int(spill),
     )
+
+
+def _cant_wait(traffic: TrafficQuestion) -> list[FieldError]:
+    if traffic.clients is None:
+        return []
+    message = say("Regions that take each other's requests get them at given times.")
+    allowed = say("a mean load, or regions without fallback")
+    return [FieldError(field="traffic.clients", value=traffic.clients, message=message, allowed=allowed)]
 
 
 def _bounded(
@@ -310,16 +321,12 @@ def _inside(part: str, fault: FieldError) -> FieldError:
 
 def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldError]:
     """The fault of traffic that is more than ``most`` requests, with the length that would do."""
-    requests = 0.0 if traffic is None else _requests(traffic)
+    requests = 0.0 if traffic is None else traffic.expected_requests
     if traffic is None or requests <= most:
         return []
     hours = traffic.hours * most / requests
     allowed = f"up to {hours:.4g} h at this load ({most:,} requests)"
     return [FieldError(field="traffic.hours", value=traffic.hours, message=say("Too many requests."), allowed=allowed)]
-
-
-def _requests(traffic: TrafficQuestion) -> float:
-    return traffic.requests_per_second * traffic.duration_s
 
 
 SIMULATION = SpreadKind(

@@ -206,7 +206,7 @@ def _independent(settings: SimulationQuestion) -> bool:
 def _requests(region: Region) -> float:
     """How many there are, as far as it can be known without reading them."""
     if region.traffic is not None:
-        return region.traffic.requests_per_second * region.traffic.duration_s
+        return region.traffic.expected_requests
     return stored_bytes(region.trace or "") / BYTES_A_ROW
 
 

@@ -67,6 +67,10 @@ class Trace:
         """Its block hashes, all requests one after another."""
         return self.columns.hash_ids
 
+    @property
+    def loop(self) -> None:
+        """None: its requests come at their own times."""
+
     def batches(self, size: int = BATCH) -> Iterator[Traffic]:
         """The requests as traffic, a batch at a time."""
         columns = self.columns

@@ -59,6 +59,8 @@ CANCEL: Final = 1
 """The client gives up."""
 UNHOLD: Final = 2
 """A request has waited at the gateway for as long as it may."""
+RELEASE: Final = 3
+"""A closed loop's client sends its next request."""
 
 # Why the kernel returned.
 REACHED: Final = 0

@@ -34,7 +34,8 @@ def arrive(st: State, r: int, t: float) -> None:
         return
     kind = st.kinds[rep.kind]
     if not rep.blocked and rep.running < kind.max_seqs:
-        cut_run(st, r, t, kind.lookahead)
+        # Who is there when an iteration begins is in time for the next.
+        cut_run(st, r, t, kind.lookahead if t > rep.run_start else 0)
 
 
 @inner

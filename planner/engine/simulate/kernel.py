@@ -18,6 +18,7 @@ from planner.engine.simulate.codes import (
     NEED_TRAFFIC,
     NONE,
     REACHED,
+    RELEASE,
     ROUTE,
     UNHOLD,
     WAITING,
@@ -63,6 +64,8 @@ def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool) ->
         event = st.events[0].time if fleet.events > 0 else math.inf
         replica = st.tree[1]
         t = min(arrival, event, replica)
+        if fleet.closed and fleet.live == 0 and t >= fleet.closes_s:
+            return FINISHED
         horizon = min(t, until_s)
         if fleet.next_sample < horizon < math.inf:
             take_sample(st, fleet.next_sample)
@@ -96,7 +99,7 @@ def _short_of(st: State) -> int:
 
 @inner
 def _next_arrival(st: State, traffic: Traffic) -> float:
-    """When the next request comes: as the trace says or, in a closed loop, when a client is free."""
+    """When the next request comes: as the trace says or, in a closed loop, when a client is free, until it closes."""
     fleet = st.fleet[0]
     if fleet.cursor >= len(traffic.arrival_s):
         return math.inf
@@ -104,7 +107,8 @@ def _next_arrival(st: State, traffic: Traffic) -> float:
         return traffic.arrival_s[fleet.cursor]  # type: ignore[no-any-return]
     if traffic.first_request + fleet.cursor >= fleet.released:
         return math.inf
-    return max(fleet.now, traffic.arrival_s[fleet.cursor])  # type: ignore[no-any-return]
+    t = max(fleet.now, traffic.arrival_s[fleet.cursor])
+    return t if t < fleet.closes_s else math.inf
 
 
 @inner
@@ -178,6 +182,9 @@ def _handle_event(st: State, t: float) -> None:
     event = st.events[0]
     kind, s, request = event.kind, event.slot, event.request
     drop_event(st)
+    if kind == RELEASE:
+        st.fleet[0].released += 1
+        return
     # The slot may serve another request by now: a timer of one that has left.
     if st.slots[s].request != request:
         return

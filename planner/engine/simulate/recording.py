@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from planner.engine.simulate.codes import DONE, NONE
+from planner.engine.simulate.codes import DONE, NONE, RELEASE
 from planner.engine.simulate.compiled import inner
 from planner.engine.simulate.layout import (
     COARSE,
@@ -19,6 +19,8 @@ from planner.engine.simulate.layout import (
     TTFT,
     State,
 )
+from planner.engine.simulate.queues import push_event
+from planner.engine.simulate.rng import uniform
 
 
 @inner
@@ -95,7 +97,9 @@ def leave_unserved(st: State, s: int, t: float, outcome: int) -> None:
     fleet.outcomes[outcome] += 1
     st.bins[time_bin(st, t)].lost += 1
     _row(st, s, math.nan, outcome)
-    _release_client(st, t)
+    if fleet.closed:
+        # Who is turned away tries again as a refused request would, so that time passes.
+        _release_client(st, s, t + fleet.retry_s)
     _free_slot(st, s, t)
 
 
@@ -132,7 +136,8 @@ def leave_served(st: State, s: int, t: float) -> None:
     fleet.output_tokens += request.output
     fleet.hit_tokens += request.hits
     _row(st, s, t, DONE)
-    _release_client(st, t)
+    if fleet.closed:
+        _release_client(st, s, t + request.extra)
     _free_slot(st, s, t)
 
 
@@ -152,12 +157,15 @@ def _count_at_home(st: State, s: int, ttft: float, tpot: float, good: int) -> No
 
 
 @inner
-def _release_client(st: State, t: float) -> None:
-    """Closed loop: the client sends its next request now."""
+def _release_client(st: State, s: int, free_s: float) -> None:
+    """Closed loop: the client of a request has its answer at ``free_s``, and sends its next after a pause."""
     fleet = st.fleet[0]
-    if fleet.closed:
+    if fleet.think_s > 0.0:
+        free_s -= fleet.think_s * math.log(1.0 - uniform(st))
+    if free_s > fleet.now:
+        push_event(st, free_s, RELEASE, s)
+    else:
         fleet.released += 1
-        fleet.released_at = t
 
 
 @inner

@@ -6,6 +6,7 @@ the round-robin and least-outstanding gateways. It is written for reading, not f
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -154,8 +155,8 @@ class ReferenceReplica:
         self.waiting.appendleft(request)
         self.preemptions += 1
 
-    def complete(self, now_s: float) -> int:
-        """Apply the iteration that ends now; returns how many requests are done."""
+    def complete(self, now_s: float) -> list[ReferenceRequest]:
+        """Apply the iteration that ends now; returns the requests that are done."""
         self.last_started_s = self.started_s
         self.free -= self._crossing()
         for request in self.running:
@@ -178,27 +179,40 @@ class ReferenceReplica:
             request.last_s = now_s
         self.late_blocks, self.late_seqs = (self.free - free, len(done)) if self.lookahead else (0, 0)
         self.outstanding -= len(done)
-        return len(done)
+        return done
 
 
 def simulate_plainly(
-    replicas: Sequence[ReferenceReplica], requests: Sequence[ReferenceRequest], *, least_outstanding: bool
+    replicas: Sequence[ReferenceReplica],
+    requests: Sequence[ReferenceRequest],
+    *,
+    least_outstanding: bool,
+    clients: int | None = None,
 ) -> None:
-    """Run all requests (sorted by arrival) to their end; results are left in the requests."""
+    """Run all requests (sorted by arrival) to their end; results are left in the requests.
+
+    Of a number of ``clients`` each sends the next request when it has its answer, not before the request's arrival.
+    """
     following = 0
+    free_s = [0.0] * (len(requests) if clients is None else clients)
     turn = 0
     while True:
-        arrival_s = requests[following].arrival_s if following < len(requests) else math.inf
+        arrival_s = math.inf
+        if following < len(requests) and free_s:
+            arrival_s = max(requests[following].arrival_s, free_s[0])
         earliest = min(replicas, key=lambda replica: replica.ends_s)
         if math.isinf(arrival_s) and math.isinf(earliest.ends_s):
             return
         if earliest.ends_s <= arrival_s:
             now_s = earliest.ends_s
-            earliest.complete(now_s)
+            for served in earliest.complete(now_s):
+                heapq.heappush(free_s, served.last_s + served.fill_s)
             earliest.compose(now_s)
             continue
         request = requests[following]
+        request.arrival_s = arrival_s
         following += 1
+        heapq.heappop(free_s)
         order = [(turn + 1 + i) % len(replicas) for i in range(len(replicas))]
         if least_outstanding:
             turn = order[0]

@@ -21,6 +21,7 @@ from planner.engine.simulate.layout import Array, State, Traffic
 from planner.engine.simulate.results import Outcome, read_outcome
 from planner.engine.simulate.setup import Fleet, distances
 from planner.engine.simulate.state import (
+    close_loop,
     coefficient_records,
     grow_cache,
     grow_events,
@@ -97,8 +98,8 @@ class Run:
         header["cancel_s"] = math.inf if fleet.client_timeout_s is None else fleet.client_timeout_s
         header["slo_ttft_s"] = math.inf if fleet.slo_ttft_s is None else fleet.slo_ttft_s
         header["slo_tpot_s"] = math.inf if fleet.slo_tpot_s is None else fleet.slo_tpot_s
-        if fleet.clients is not None:
-            header["closed"], header["released"] = 1, fleet.clients
+        if fleet.loop is not None:
+            state = close_loop(state, fleet.loop, fleet.seed)
         self._use(state._replace(distance=np.ascontiguousarray(distances(fleet))))
         self.bill = Bill(fleet)
 
@@ -205,7 +206,8 @@ def simulate(
     """Serve all traffic with the fleet and say how it went.
 
     Batches must be sorted by arrival, within and across. The run ends when every request has left,
-    or when nothing more can happen to those that haven't.
+    or when nothing more can happen to those that haven't. In a closed loop arrivals are the earliest times at which
+    requests may be sent, and batches are asked for until the loop closes.
     """
     run = Run(fleet)
     plane: ControlPlane = control or EverythingUp()
@@ -216,22 +218,26 @@ def simulate(
     plane.start(run)
     for batch, last in _with_last(batches):
         run.state.fleet["cursor"] = 0
-        run.traffic_is_over = last
+        # Clients that wait for answers send nothing by themselves.
+        run.traffic_is_over = last or fleet.loop is not None
         if len(batch.arrival_s):
             run.last_arrival_s = float(batch.arrival_s[-1])
-        _serve(run, plane, batch, last, rows)
+        code = _serve(run, plane, batch, last, rows)
         if progress is not None:
             progress(int(run.state.fleet["arrived"][0]), run.now_s)
+        if code != codes.NEED_TRAFFIC:
+            break
     run._flush(rows)
     return read_outcome(run.state, run.bill, run.last_arrival_s)
 
 
-def _serve(run: Run, plane: ControlPlane, batch: Traffic, last: bool, rows: RowsSink | None) -> None:
+def _serve(run: Run, plane: ControlPlane, batch: Traffic, last: bool, rows: RowsSink | None) -> int:
+    """Until more traffic is needed, all is done, or nothing more can happen; says which."""
     while True:
         until_s = plane.next_s()
         code = run.advance(batch, until_s, last, rows)
         if code != codes.REACHED or math.isinf(until_s):
-            return
+            return code
         run.state.fleet["now"] = until_s
         plane.act(run, until_s)
 

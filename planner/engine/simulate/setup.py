@@ -186,6 +186,21 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLoop:
+    """A fixed number of clients, each sending its next request when it has the answer to its last.
+
+    All begin at once, or each after a first pause where they pause. Who is turned away, or gives up, sends its next
+    request as long after that as a refused one would be sent again.
+    """
+
+    clients: int
+    think_s: float = 0.0
+    """Mean pause between answer and next request, exponential."""
+    until_s: float | None = None
+    """No request is sent from then on; None: as many as the traffic has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Everything that serves, and the rules for what goes wrong."""
 
@@ -198,8 +213,8 @@ class Fleet:
     """Before the first of them, to another replica where there is one; it doubles each time, up to 64 x."""
     client_timeout_s: float | None = None
     """Clients give up this long after they asked."""
-    clients: int | None = None
-    """Closed loop: so many clients, each sending its next request when the last is answered."""
+    loop: ClosedLoop | None = None
+    """Where clients wait for their answers; None where requests come as they come."""
     slo_ttft_s: float | None = None
     slo_tpot_s: float | None = None
     seed: int = 0

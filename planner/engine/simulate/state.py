@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.engine.simulate.codes import BATCHED, NONE
+from planner.engine.simulate.codes import BATCHED, NONE, RELEASE
 from planner.engine.simulate.layout import (
     BIN,
     COARSE,
@@ -29,6 +29,7 @@ from planner.engine.simulate.layout import (
     Array,
     State,
 )
+from planner.engine.simulate.setup import ClosedLoop
 
 FIRST_SLOTS = 1024
 FIRST_ENTRIES = 4096
@@ -102,6 +103,24 @@ def _set_defaults(state: State, replicas: Sequence[tuple[int, int]], seed: int) 
             2 * int(kind["blocks"]) * int(kind["block_tokens"]) // int(kind["unit_tokens"]) + int(kind["max_seqs"])
             for kind in cached
         )
+
+
+def close_loop(state: State, loop: ClosedLoop, seed: int) -> State:
+    """A run before its first request whose clients wait for their answers; those that pause begin with a pause."""
+    fleet = state.fleet[0]
+    fleet["closed"], fleet["think_s"] = 1, loop.think_s
+    fleet["closes_s"] = math.inf if loop.until_s is None else loop.until_s
+    if loop.think_s == 0.0:
+        fleet["released"] = loop.clients
+        return state
+    state = grow_events(state, len(state.events) + loop.clients)
+    first = state.events[: loop.clients]
+    # In order of time they are a heap as they stand.
+    first["time"] = np.sort(np.random.default_rng(seed).exponential(loop.think_s, loop.clients))
+    first["sequence"] = np.arange(1, loop.clients + 1)
+    first["kind"] = RELEASE
+    fleet["events"] = fleet["sequence"] = loop.clients
+    return state
 
 
 def grow_slots(state: State) -> State:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from planner.engine.errors import FieldError
 from planner.engine.field_spec import integer, number, specs
+from planner.engine.sentences import FieldName, say
 from planner.engine.simulate.arrivals import FLAT_DAY, FLAT_WEEK, Arrivals, Bursts, Profile, daily_curve
 from planner.engine.simulate.lengths import Lognormal, LognormalLengths, SharedPrefixes
+from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.workload_model import TrafficModel
 from planner.engine.sizing import demand_of
 from planner.engine.units import SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
 WORKDAYS = 5
+OPEN_ONLY = (
+    *("requests_per_second", "gap_cv", "daily_peak", "peak_hour", "weekend", "trend_per_week"),
+    *("burst_factor", "burst_share", "burst_s"),
+)
+"""What says when requests come: by the load of an open loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +30,12 @@ class TrafficQuestion:
     """Traffic to generate: how much, how uneven, how long."""
 
     requests_per_second: float = number("Mean load", 1.0, 1e-6, 1e6, "req/s", "Over the first week.", "traffic")
+    clients: int | None = integer(
+        "Clients", None, 1, 10_000_000, "clients", "Closed loop: each waits for its answer. Empty: a load.", "traffic"
+    )
+    think_s: float = number(
+        "Pause", 0.0, 0, 3600, "s", "Of clients, between an answer and the next request; mean, random.", "traffic"
+    )
     hours: float = number("Duration", 1.0, 1e-3, 24 * 366, "h", "Simulated time.", "traffic")
     gap_cv: float = number(
         "Burstiness", 1.0, 0, 20, "CV", "Of gaps between requests: 1 is Poisson, public traces show 1 to 13.", "traffic"
@@ -54,6 +68,31 @@ class TrafficQuestion:
         return self.hours * SECONDS_PER_HOUR
 
     @property
+    def expected_requests(self) -> float:
+        """How many there will be on average; of clients nobody knows, as that is what answers take: 0."""
+        return 0.0 if self.clients is not None else self.requests_per_second * self.duration_s
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        """The clients that wait for their answers; None where requests come as they come."""
+        if self.clients is None:
+            return None
+        return ClosedLoop(clients=self.clients, think_s=self.think_s, until_s=self.duration_s)
+
+    @staticmethod
+    def faults_between(values: Mapping[str, Any]) -> Iterator[FieldError]:
+        """Clients that wait decide themselves when they send: what says when requests come has no meaning then."""
+        if values["clients"] is None:
+            if values["think_s"] > 0:
+                message = say("Only clients that wait for their answers pause.")
+                yield _conflict("think_s", values, message, say("0, or {clients} too", clients=FieldName("clients")))
+            return
+        for name in OPEN_ONLY:
+            if values[name] != specs(TrafficQuestion)[name][1]:
+                message = say("Clients that wait for their answers send at no given rate.")
+                yield _conflict(name, values, message, say("{clients} or this", clients=FieldName("clients")))
+
+    @property
     def mean_input_tokens(self) -> float:
         """Before long prompts are cut."""
         shared = self.prefix_tokens if self.prefixes else 0
@@ -77,7 +116,9 @@ class TrafficQuestion:
             trend_per_week=self.trend_per_week,
         )
         return TrafficModel(
-            arrivals=Arrivals(profile=profile, gap_cv=self.gap_cv, bursts=self._bursts()),
+            arrivals=None
+            if self.clients is not None
+            else Arrivals(profile=profile, gap_cv=self.gap_cv, bursts=self._bursts()),
             lengths=LognormalLengths(
                 input_tokens=self._side(self.input_median, self.input_sigma, self.input_max),
                 output_tokens=self._side(self.output_median, self.output_sigma, self.output_max),
@@ -99,10 +140,23 @@ class TrafficQuestion:
         return Lognormal(median=median, sigma=sigma, high=longest)
 
 
+def _conflict(name: str, values: Mapping[str, Any], message: str, allowed: str) -> FieldError:
+    return FieldError(field=name, value=values[name], message=message, allowed=allowed, code="conflict")
+
+
+def says_when(given: Mapping[str, Any]) -> bool:
+    """Whether ``given`` fields of traffic describe when requests come, as an open loop has it.
+
+    >>> says_when({"hours": 2.0, "daily_peak": 1.0}), says_when({"daily_peak": 2.0})
+    (False, True)
+    """
+    return any(name in given and given[name] != specs(TrafficQuestion)[name][1] for name in OPEN_ONLY)
+
+
 def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[str, Any]:
     """The ``given`` fields of traffic, and where they say nothing the question's mean load and its lengths, fixed.
 
-    A side whose median is given keeps its default spread; a fixed number of clients has a rate by its plan only.
+    A side whose median is given keeps its default spread; a fixed number of clients stays one, unless a rate is given.
 
     >>> asked = InferenceQuestion(model="m", requests_per_second=10.0, input_tokens=1024, output_tokens=256)
     >>> like = traffic_like(asked, {"hours": 0.1, "output_median": 90.0})
@@ -111,7 +165,9 @@ def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[
     """
     asked: dict[str, Any] = {}
     rate = demand_of(question).mean_requests_s
-    if rate > 0:
+    if question.concurrency is not None and "requests_per_second" not in given:
+        asked["clients"] = question.concurrency
+    elif rate > 0 and given.get("clients") is None:
         asked["requests_per_second"] = float(f"{rate:.6g}")
     for side, tokens in (("input", question.input_tokens), ("output", question.output_tokens)):
         if f"{side}_median" not in given:
@@ -131,16 +187,16 @@ def traffic_question_of(model: TrafficModel, *, hours: float) -> TrafficQuestion
     >>> found.requests_per_second, found.daily_peak, found.peak_hour, found.gap_cv, found.input_median
     (3.0, 2.0, 14.0, 1.5, 700.0)
     """
-    lengths = model.lengths
-    if not isinstance(lengths, LognormalLengths):
-        raise TypeError("lengths must be lognormal")
-    profile, bursts = model.arrivals.profile, model.arrivals.bursts
+    lengths, arrivals = model.lengths, model.arrivals
+    if not isinstance(lengths, LognormalLengths) or arrivals is None:
+        raise TypeError("lengths must be lognormal, arrivals those of an open loop")
+    profile, bursts = arrivals.profile, arrivals.bursts
     mean_hour = sum(profile.by_hour) / len(profile.by_hour)
     workday = sum(profile.by_weekday[:WORKDAYS]) / WORKDAYS
     given: dict[str, float] = {
         "requests_per_second": profile.mean_rate,
         "hours": hours,
-        "gap_cv": model.arrivals.gap_cv,
+        "gap_cv": arrivals.gap_cv,
         "daily_peak": max(profile.by_hour) / mean_hour,
         "peak_hour": float(profile.by_hour.index(max(profile.by_hour))),
         "weekend": sum(profile.by_weekday[WORKDAYS:]) / 2 / workday,
@@ -170,5 +226,5 @@ def changed_fields(question: TrafficQuestion) -> dict[str, Any]:
     A request that left those out would mean its plan's.
     """
     default = asdict(TrafficQuestion())
-    said = ("requests_per_second", "input_median", "output_median")
+    said = ("requests_per_second" if question.clients is None else "clients", "input_median", "output_median")
     return {name: value for name, value in asdict(question).items() if name in said or value != default[name]}

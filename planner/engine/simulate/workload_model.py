@@ -42,9 +42,17 @@ PROFILE_DAYS = 2.0
 class TrafficModel:
     """Everything a generator needs."""
 
-    arrivals: Arrivals
+    arrivals: Arrivals | None
+    """None where clients that wait for their answers send whenever they are free."""
     lengths: Lengths
     prefixes: SharedPrefixes | None = None
+
+
+class _Whenever:
+    """Requests that may be sent from the beginning on."""
+
+    def take(self, count: int) -> Floats:
+        return np.zeros(count)
 
 
 def generate(
@@ -55,9 +63,14 @@ def generate(
     most_requests: int | None = None,
     size: int = BATCH,
 ) -> Iterator[Traffic]:
-    """The model's traffic over ``duration_s`` seconds, a batch at a time; the same seed gives the same requests."""
+    """The model's traffic over ``duration_s`` seconds, a batch at a time; the same seed gives the same requests.
+
+    Without arrivals there is no end to it: who serves it asks for as much as is sent in that time.
+    """
     arrival_seed, length_seed, prefix_seed = np.random.SeedSequence(seed).spawn(3)
-    stream = ArrivalStream(model.arrivals, duration_s, np.random.default_rng(arrival_seed))
+    stream: ArrivalStream | _Whenever = _Whenever()
+    if model.arrivals is not None:
+        stream = ArrivalStream(model.arrivals, duration_s, np.random.default_rng(arrival_seed))
     lengths, prefixes = np.random.default_rng(length_seed), np.random.default_rng(prefix_seed)
     made = 0
     while most_requests is None or made < most_requests:

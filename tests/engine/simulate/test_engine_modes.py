@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.engine.simulate.run import Run, simulate
-from planner.engine.simulate.setup import Fleet, Pool
+from planner.engine.simulate.setup import ClosedLoop, Fleet, Pool
 from planner.engine.simulate.traffic import batch, in_batches
 from tests.engine.simulate.fleets import EIGHT_B, STEADY, lognormal_traffic, one_pool, replica, rows_of
 
@@ -29,7 +29,9 @@ def test_speculation_fades_in_a_compute_bound_batch() -> None:
     for clients in (1, 256):
         plain, drafted = (
             simulate(
-                one_pool(replica(draft_tokens=drafts, acceptance=0.7, draft_share=0.02), clients=clients),
+                one_pool(
+                    replica(draft_tokens=drafts, acceptance=0.7, draft_share=0.02), loop=ClosedLoop(clients=clients)
+                ),
                 [many(512, 200)],
             )
             for drafts in (0, 4)
@@ -146,7 +148,7 @@ def test_a_request_longer_than_its_client_waits_ends_at_the_next_iteration() -> 
 
 
 def test_closed_loop_keeps_its_clients_busy() -> None:
-    outcome = simulate(one_pool(replica(coefficients=STEADY), clients=4), [many(40, 100)])
+    outcome = simulate(one_pool(replica(coefficients=STEADY), loop=ClosedLoop(clients=4)), [many(40, 100)])
     assert outcome.left["done"] == 40
     assert outcome.samples.running_max.max() <= 4
     # Ten rounds of 100 iterations of 1 ms.

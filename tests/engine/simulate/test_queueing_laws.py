@@ -13,7 +13,7 @@ import pytest
 from planner.engine.queueing import erlang_c
 from planner.engine.simulate.layout import Array
 from planner.engine.simulate.run import simulate
-from planner.engine.simulate.setup import BatchedReplica
+from planner.engine.simulate.setup import BatchedReplica, ClosedLoop
 from planner.engine.simulate.traffic import batch, in_batches
 from tests.engine.simulate.fleets import STEADY, one_pool, replica, rows_of
 
@@ -95,6 +95,6 @@ def test_little_in_a_closed_loop() -> None:
     jobs = 20_000
     rng = np.random.default_rng(2)
     traffic = batch(np.zeros(jobs), rng.integers(100, 900, jobs), rng.integers(20, 300, jobs))
-    outcome = simulate(one_pool(replica(), clients=32), [traffic])
+    outcome = simulate(one_pool(replica(), loop=ClosedLoop(clients=32)), [traffic])
     assert outcome.left["done"] == jobs
     assert outcome.requests / outcome.duration_s * outcome.e2e.mean_s == pytest.approx(32, rel=0.01)
