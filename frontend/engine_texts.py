@@ -165,6 +165,10 @@ TEXTS = (
     _("Cancelled"),
     # Simulations.
     _("Over the first week."),
+    _("Clients"),
+    _("Closed loop: each waits for its answer. Empty: a load."),
+    _("Pause"),
+    _("Of clients, between an answer and the next request; mean, random."),
     _("Duration"),
     _("h"),
     _("Simulated time."),
