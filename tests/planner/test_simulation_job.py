@@ -19,12 +19,13 @@ from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.models import Run, RunStatus, StoredTrace
 from planner.services import runs
+from planner.services.generated_traffic import MOST_REQUESTS
 from planner.services.planning import plan_inference
 from planner.services.run_execution import execute_run
 from planner.services.run_kind import Spread, in_turn
 from planner.services.run_progress import RunCancelled
 from planner.services.runs import create_run, delete_old_runs
-from planner.services.simulation_job import MOST_REQUESTS, read_simulation
+from planner.services.simulation_job import read_simulation
 from planner.services.simulation_parts import serve_part
 from planner.services.simulation_run import run_simulation
 from planner.services.stored_traces import has_trace, may_use_trace, store_trace

@@ -116,9 +116,8 @@ class TrafficQuestion:
             trend_per_week=self.trend_per_week,
         )
         return TrafficModel(
-            arrivals=None
-            if self.clients is not None
-            else Arrivals(profile=profile, gap_cv=self.gap_cv, bursts=self._bursts()),
+            arrivals=Arrivals(profile=profile, gap_cv=self.gap_cv, bursts=self._bursts()),
+            whenever=self.clients is not None,
             lengths=LognormalLengths(
                 input_tokens=self._side(self.input_median, self.input_sigma, self.input_max),
                 output_tokens=self._side(self.output_median, self.output_sigma, self.output_max),
@@ -187,16 +186,16 @@ def traffic_question_of(model: TrafficModel, *, hours: float) -> TrafficQuestion
     >>> found.requests_per_second, found.daily_peak, found.peak_hour, found.gap_cv, found.input_median
     (3.0, 2.0, 14.0, 1.5, 700.0)
     """
-    lengths, arrivals = model.lengths, model.arrivals
-    if not isinstance(lengths, LognormalLengths) or arrivals is None:
-        raise TypeError("lengths must be lognormal, arrivals those of an open loop")
-    profile, bursts = arrivals.profile, arrivals.bursts
+    lengths = model.lengths
+    if not isinstance(lengths, LognormalLengths):
+        raise TypeError("lengths must be lognormal")
+    profile, bursts = model.arrivals.profile, model.arrivals.bursts
     mean_hour = sum(profile.by_hour) / len(profile.by_hour)
     workday = sum(profile.by_weekday[:WORKDAYS]) / WORKDAYS
     given: dict[str, float] = {
         "requests_per_second": profile.mean_rate,
         "hours": hours,
-        "gap_cv": arrivals.gap_cv,
+        "gap_cv": model.arrivals.gap_cv,
         "daily_peak": max(profile.by_hour) / mean_hour,
         "peak_hour": float(profile.by_hour.index(max(profile.by_hour))),
         "weekend": sum(profile.by_weekday[WORKDAYS:]) / 2 / workday,

@@ -42,10 +42,11 @@ PROFILE_DAYS = 2.0
 class TrafficModel:
     """Everything a generator needs."""
 
-    arrivals: Arrivals | None
-    """None where clients that wait for their answers send whenever they are free."""
+    arrivals: Arrivals
     lengths: Lengths
     prefixes: SharedPrefixes | None = None
+    whenever: bool = False
+    """Requests for clients that send as soon as they are free: arrivals don't matter."""
 
 
 class _Whenever:
@@ -65,11 +66,11 @@ def generate(
 ) -> Iterator[Traffic]:
     """The model's traffic over ``duration_s`` seconds, a batch at a time; the same seed gives the same requests.
 
-    Without arrivals there is no end to it: who serves it asks for as much as is sent in that time.
+    Of requests for ``whenever`` there is no end: who serves them asks for as many as are sent in that time.
     """
     arrival_seed, length_seed, prefix_seed = np.random.SeedSequence(seed).spawn(3)
     stream: ArrivalStream | _Whenever = _Whenever()
-    if model.arrivals is not None:
+    if not model.whenever:
         stream = ArrivalStream(model.arrivals, duration_s, np.random.default_rng(arrival_seed))
     lengths, prefixes = np.random.default_rng(length_seed), np.random.default_rng(prefix_seed)
     made = 0
