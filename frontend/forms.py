@@ -85,6 +85,8 @@ class FormField:
     required: bool = False
     options: tuple[tuple[str, str], ...] = ()
     """What a text may well be: (value, label) pairs to pick from."""
+    fixes: tuple[tuple[str, str], ...] = ()
+    """Where something is wrong: labels of what to click, each with the form's query string that has it."""
 
     @property
     def is_default(self) -> bool:
@@ -194,8 +196,9 @@ def error_text(error: FieldError) -> str:
 def allowed_text(error: FieldError) -> str:
     """What would do, in the page's language."""
     allowed = shown(error.allowed).removeprefix("One of: ")
-    if error.code == "unknown_name":
-        allowed = _nearest(str(error.value), allowed.split(", "))
+    if error.code in ("unknown_name", "unknown_field"):
+        wrong = error.field if error.code == "unknown_field" else str(error.value)
+        allowed = _nearest(wrong, allowed.split(", "))
     return _("Allowed: %(allowed)s") % {"allowed": allowed} if allowed else ""
 
 

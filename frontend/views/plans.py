@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from frontend import presets
 from frontend.config_link import ConfigRefused, unpack_config
+from frontend.fixes import fix_query, fixes
 from frontend.forms import allowed_text, build_form, error_text
 from frontend.kinds import KINDS, Kind, Outcome, plan_for
 from frontend.listed import listed_choices
@@ -84,6 +85,10 @@ def _context(kind: Kind, asked: Asked, outcome: Outcome) -> dict[str, Any]:
                 "label": form.field[error.field].label if error.field in form.field else error.field,
                 "message": error_text(error),
                 "allowed": allowed_text(error),
+                "fixes": [
+                    (fix.label, fix_query(kind.question_type, error, fix, asked.given))
+                    for fix in fixes(kind.question_type, error, asked.given)
+                ],
             }
             for error in outcome.errors
         ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -13,6 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from frontend.fixes import fixes
 from frontend.forms import FormField, allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
@@ -146,14 +148,14 @@ def _form(
     request: HttpRequest, asked: Asked, typed: Mapping[str, str], errors: Sequence[FieldError], status: int = 200
 ) -> HttpResponse:
     faults = {error.field: error for error in reversed(errors)}
-    fields = {name: _field(name, typed, faults.get(name)) for name in _all_names()}
+    query = canonical_query(asked.given, InferenceQuestion)
+    fields = {name: _field(name, typed, faults.get(name), query) for name in _all_names()}
     shown = [name for name in fields if name != "fleet-option"]
     groups = [
         ("traffic", _("Traffic"), [fields[f"traffic-{name}"] for name in TRAFFIC], False),
         ("fleet", _("Fleet and gateway"), [fields[f"fleet-{name}"] for name in FLEET], False),
         ("changes", _("Scaling, failures, upgrades"), [fields[f"fleet-{name}"] for name in CHANGES], True),
     ]
-    query = canonical_query(asked.given, InferenceQuestion)
     before = _uuid((request.POST if request.method == "POST" else request.GET).get("from", ""))
     before_run = run_before(request, before)
     context = {
@@ -188,7 +190,18 @@ def _all_names() -> list[str]:
     return [f"{part}-{name}" for part, (_type, names) in PARTS.items() for name in names]
 
 
-def _field(name: str, typed: Mapping[str, str], fault: FieldError | None) -> FormField:
+def _field(name: str, typed: Mapping[str, str], fault: FieldError | None, query: str) -> FormField:
     part, _dash, own_name = name.partition("-")
     spec, default = specs(PARTS[part][0])[own_name]
-    return form_field(name, spec, default, typed, fault, ())
+    shown = form_field(name, spec, default, typed, fault, ())
+    if fault is None:
+        return shown
+    own_fault = replace(fault, field=own_name)
+    found = fixes(PARTS[part][0], own_fault, {own_name: typed.get(name, "")})
+    links = tuple((fix.label, _with_fix(query, typed, name, fix.value)) for fix in found)
+    return replace(shown, fixes=links)
+
+
+def _with_fix(query: str, typed: Mapping[str, str], name: str, value: str) -> str:
+    """The form's address with all that was typed, and ``value`` in one field."""
+    return f"{query}&{urlencode({key: text for key, text in {**typed, name: value}.items() if text})}"
