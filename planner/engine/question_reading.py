@@ -5,7 +5,7 @@ Lists may be given as lists or as comma-separated strings; empty strings mean "n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -34,8 +34,10 @@ def read_with_faults(question_type: type[Question], raw: Mapping[str, Any]) -> t
     wrong = {error.field for error in errors}
     if issubclass(question_type, PlaceAndPurchase):
         errors += [fault for fault in _together(question_type, values, wrong) if fault.field not in wrong]
-    elif not wrong and hasattr(question_type, "faults_between"):
-        errors += question_type.faults_between(values)
+    elif not wrong:
+        between: Callable[[Mapping[str, Any]], Iterable[FieldError]] | None
+        between = getattr(question_type, "faults_between", None)
+        errors += () if between is None else between(values)
     build: Any = question_type
     question: Question = build(**values)
     return question, errors
