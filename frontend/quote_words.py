@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.utils.functional import Promise
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from frontend.words import named
@@ -54,3 +55,8 @@ def quote_unit(code: str) -> str:
 def quote_status(code: str) -> str:
     """Where a quote is in its life."""
     return named(QUOTE_STATUSES, code)
+
+
+def document_language() -> str:
+    """The language of documents that the page's own is, English for one that none is written in."""
+    return "id" if (get_language() or "en").startswith("id") else "en"

@@ -12,7 +12,6 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -21,7 +20,7 @@ from frontend import quote_words
 from frontend.forms import allowed_text, error_text
 from frontend.quote_form import QuoteForm, build_quote_form, posted_terms, unclear_numbers
 from frontend.views.guard import organization_page
-from planner.documents.printed import columns, line_label
+from planner.documents.printed import columns, line_label, percentage
 from planner.documents.snapshot import QuoteSnapshot
 from planner.documents.wording import Wording, wording
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -72,7 +71,7 @@ def new_quote(request: HttpRequest, scope: Scope) -> HttpResponse:
     named = request.POST.get("scenario", "")
     if named:
         version = read_scenarios.version_of(read_scenarios.scenario(scope, _uuid(named)))
-    quote = quotes.create_quote(scope=scope, version=version, terms={"language": _language()})
+    quote = quotes.create_quote(scope=scope, version=version, terms={"language": quote_words.document_language()})
     return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
 
 
@@ -158,6 +157,10 @@ def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
             quote = quotes.issue_quote(scope=scope, quote=quote)
             messages.success(request, _("Issued as %(number)s.") % {"number": quote.number})
     except InvalidQuestion as invalid:
+        added = f"{what}.{len(terms[what]) - 1}." if action == "add" and what in NEW_ROWS else None
+        if added and all(error.field.startswith(added) for error in invalid.errors):
+            # A row that nobody has filled in yet is no fault: it stands in the form, to be saved with it.
+            return _page(request, scope, quote, terms=terms)
         return _page(request, scope, quote, terms=terms, errors=invalid.errors, status=400)
     return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
 
@@ -195,7 +198,7 @@ def _page(
     if quote.is_draft and can_change:
         countries = sorted(set(TaxRule.objects.filter(retired=False).values_list("country", flat=True)))
         form = build_quote_form(terms if terms is not None else quote.terms, errors, countries)
-    in_words = wording(_language())
+    in_words = wording(quote_words.document_language())
     state = quote.shown_status(timezone.localdate())
     context = {
         "scope": scope,
@@ -234,7 +237,7 @@ def shown_quote(snapshot: QuoteSnapshot, in_words: Wording) -> dict[str, Any]:
         return {
             "label": line_label(line, in_words),
             "category": quote_words.quote_category(line.category),
-            "detail": " · ".join(part for part in (_percent(line, in_words), line.detail, line.source) if part),
+            "detail": " · ".join(part for part in _notes(line, snapshot, in_words) if part),
             "quantity": "" if line.quantity is None else in_words.exact(line.quantity),
             "unit": quote_words.quote_unit(line.unit) if line.unit else "",
             "price": "" if line.unit_price is None else in_words.exact(line.unit_price, snapshot.currency.minor_digits),
@@ -263,15 +266,18 @@ def shown_quote(snapshot: QuoteSnapshot, in_words: Wording) -> dict[str, Any]:
     }
 
 
-def _percent(line: Line, in_words: Wording) -> str:
-    return "" if line.percent is None else in_words.percent(line.percent)
+def _notes(line: Line, snapshot: QuoteSnapshot, in_words: Wording) -> tuple[str, ...]:
+    """What stands under a line's name: what a percentage is of, and what its writer or the plan says."""
+    base = "" if line.percent is None else percentage(line, snapshot, in_words)
+    return (base,) if line.category == "tax" else (base, in_words.item(line.detail), in_words.item(line.source))
 
 
 def _suggestions(quote: Quote) -> list[tuple[int, str]]:
     """Lines that such a plan usually has and this quote has not."""
     if quote.scenario_version is None:
         return []
-    named = {item["label"] for item in quote.terms.get("items", [])}
+    in_words = wording(_own_language(quote))
+    named = {in_words.item(item["label"]) for item in quote.terms.get("items", [])}
     return [
         (place, item.label)
         for place, item in enumerate(suggested_items(quote.scenario_version, _own_language(quote)))
@@ -285,7 +291,7 @@ def _own_language(quote: Quote) -> str:
 
 
 def _listed(quote: Quote) -> dict[str, Any]:
-    in_words = wording(_language())
+    in_words = wording(quote_words.document_language())
     snapshot = quotes.priced(quote, timezone.now() if quote.is_draft else None).snapshot
     return {
         "quote": quote,
@@ -294,10 +300,6 @@ def _listed(quote: Quote) -> dict[str, Any]:
         "total": in_words.money(snapshot.total.term, snapshot.currency),
         "sort": str(snapshot.total.term or Decimal(0)),
     }
-
-
-def _language() -> str:
-    return "id" if (get_language() or "en").startswith("id") else "en"
 
 
 def _uuid(text: str) -> UUID:

@@ -17,6 +17,7 @@ from frontend.answers.saved import present_saved, question_link
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, read_query
+from frontend.quote_words import document_language
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import needs_catalog, organization_page, signed_in
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -200,7 +201,8 @@ def _saved(request: HttpRequest, scope: Scope, kind: str, asked: Asked, then: st
         )
     if then == "quote" and scope.allows("planner.change_quote"):
         found.refresh_from_db()
-        quote = quotes.create_quote(scope=scope, version=read.version_of(found))
+        terms = {"language": document_language()}
+        quote = quotes.create_quote(scope=scope, version=read.version_of(found), terms=terms)
         return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
     messages.success(request, _("Saved."))
     return redirect("scenario", slug=scope.organization.slug, uuid=found.uuid)

@@ -58,7 +58,7 @@ def columns(snapshot: QuoteSnapshot) -> tuple[str, ...]:
 
 def line_label(line: Line, words: Wording) -> str:
     """What a line is called: as its writer named it, else its category."""
-    return line.label or words.name("category", line.category)
+    return words.item(line.label) or words.name("category", line.category)
 
 
 def column_label(name: str, months: int, words: Wording) -> str:
@@ -171,7 +171,7 @@ def _table(snapshot: QuoteSnapshot, words: Wording) -> dict[str, Any]:
         "groups": list(_groups(snapshot, words, shown)),
         "net": [words.say("net"), *_amounts(snapshot.net, shown, snapshot, words)] if snapshot.tax else None,
         "tax": [
-            [line_label(line, words), _percentage(line, snapshot, words), *_amounts(line, shown, snapshot, words)]
+            [line_label(line, words), percentage(line, snapshot, words), *_amounts(line, shown, snapshot, words)]
             for line in snapshot.lines
             if line.category == "tax"
         ],
@@ -212,12 +212,12 @@ def _row(n: int, line: Line, snapshot: QuoteSnapshot, words: Wording, shown: Seq
         )
         unit, base = words.name("unit", line.unit), ""
     else:
-        quantity, price, unit, base = "", "", "", _percentage(line, snapshot, words)
-    source = words.say("source", source=line.source) if line.source else ""
+        quantity, price, unit, base = "", "", "", percentage(line, snapshot, words)
+    source = words.say("source", source=words.item(line.source)) if line.source else ""
     return {
         "number": str(n),
         "label": line_label(line, words),
-        "notes": [text for text in (base, line.detail, source) if text],
+        "notes": [text for text in (base, words.item(line.detail), source) if text],
         "quantity": quantity,
         "unit": unit,
         "price": price,
@@ -231,7 +231,8 @@ def _shown(amount: Decimal | None, snapshot: QuoteSnapshot, words: Wording) -> s
     return words.nothing if amount == 0 else words.amount(amount, snapshot.currency)
 
 
-def _percentage(line: Line, snapshot: QuoteSnapshot, words: Wording) -> str:
+def percentage(line: Line, snapshot: QuoteSnapshot, words: Wording) -> str:
+    """What a share or a tax is of: ``12 % of 11/12 of the net price``."""
     percent = words.percent(line.percent or Decimal(0))
     tax = snapshot.tax
     if line.category == "tax" and tax is not None:

@@ -129,8 +129,8 @@ class _Prices:
         sheet.set_row(row, LINE_HEIGHT * max(_text_lines(line_label(line, words), 2), *self._side_lines(line)))
         sheet.write_string(row, 1, words.name("category", line.category), self.plain)
         sheet.write_string(row, 2, line_label(line, words), self.wrapped)
-        sheet.write_string(row, 3, line.detail, self.wrapped)
-        sheet.write_string(row, 4, line.source, self.wrapped)
+        sheet.write_string(row, 3, words.item(line.detail), self.wrapped)
+        sheet.write_string(row, 4, words.item(line.source), self.wrapped)
         if line.percent is None:
             self._write_known(row, QUANTITY, line.quantity, self.number)
             sheet.write_string(row, UNIT, words.name("unit", line.unit), self.unit)

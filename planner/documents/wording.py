@@ -21,6 +21,12 @@ from planner.engine.sentences import WRITTEN_NUMBER, pattern_of, without_formats
 
 WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
 LANGUAGES: Final = ("en", "id")
+ITEM_TEXTS: Final = ("stored", "nodes.", "suggested.", "price.")
+ITEM_VALUES: Final = dict.fromkeys(("n", "size", "hours"), r"[\d.,]+") | {
+    "shape": r"[\d.,]+x .+",
+    "date": r"\d{4}-\d{2}-\d{2}",
+}
+"""What stands in such a text for a value: narrow enough that nobody's own words are taken for it."""
 MINUS: Final = "\u2212"
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
 _VALUE: Final = re.compile(r"\{[^{}]*\}", re.ASCII)
@@ -41,9 +47,26 @@ def _planned_sentences() -> tuple[tuple[str, re.Pattern[str]], ...]:
     english = json.loads((WORDS_DIR / "en.json").read_text(encoding="utf-8"))
     return tuple(
         (code, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(words))))
-        for code, words in english.items()
+        # Those with the most words of their own first: a shorter one may be how a longer one begins.
+        for code, words in sorted(english.items(), key=lambda item: -len(_VALUE.sub("", item[1])))
         if code.startswith("planned.")
     )
+
+
+@lru_cache(maxsize=1)
+def _item_texts() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
+    """What a plan calls a quote's items, in every language: its code, and the text as a pattern."""
+    return tuple(
+        (language, code, re.compile(_VALUE.sub(_item_value, re.escape(words).replace(r"\{", "{").replace(r"\}", "}"))))
+        for language in LANGUAGES
+        for code, words in json.loads((WORDS_DIR / f"{language}.json").read_text(encoding="utf-8")).items()
+        if code.startswith(ITEM_TEXTS)
+    )
+
+
+def _item_value(found: re.Match[str]) -> str:
+    name = found[0][1:-1]
+    return f"(?P<{name}>{ITEM_VALUES.get(name, '.+')})"
 
 
 @lru_cache(maxsize=len(LANGUAGES))
@@ -91,6 +114,28 @@ class Wording:
             if found := pattern.fullmatch(text):
                 return self.say(code, **{name: self._planned_part(part) for name, part in found.groupdict().items()})
         return self.formula(text)
+
+    def item(self, text: str) -> str:
+        """What a plan called a quote's item, in this language; any other text as it is.
+
+        >>> wording("id").item("5 nodes of 1x H200 SXM"), wording("en").item("Bobot model")
+        ('5 node 1x H200 SXM', 'Model weights')
+        """
+        for language, code, pattern in _item_texts():
+            if language != self.language and (found := pattern.fullmatch(text)):
+                written = wording(language)
+                return self.say(code, **{name: self._from(written, part) for name, part in found.groupdict().items()})
+        return text
+
+    def _from(self, written: Wording, part: str) -> str:
+        """A value of an item's text, which was written in another language."""
+        plain = part.translate({ord(mark): sign for sign, mark in written.separators.items()})
+        return plain.translate(self._separators) if WRITTEN_NUMBER.fullmatch(plain) else part
+
+    @property
+    def separators(self) -> dict[str, str]:
+        """How a number's group and decimal signs are written."""
+        return {sign: self._separators[ord(sign)] for sign in ",."}
 
     def _planned_part(self, text: str) -> str:
         # A version looks like a number too: only thousands tell one for sure.

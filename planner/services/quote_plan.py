@@ -12,6 +12,7 @@ from planner.documents.snapshot import Band, Fact, Plan, Statement
 from planner.documents.wording import wording
 from planner.engine.answers import Term
 from planner.engine.money import plain_decimal
+from planner.engine.sentences import pattern_of
 from planner.engine.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from planner.models import PlanKind, ScenarioVersion
 from planner.services.quote_terms import ItemTerms
@@ -24,6 +25,8 @@ USD: Final = "USD"
 GIB_MONTH_STEP: Final = Decimal("0.000001")
 ANYWHERE: Final = "*"
 """In the region of offers that state none, or only a country."""
+OWN_PRICES: Final = pattern_of("Prices are those of the price book {name}, {rest}")
+"""Says what the seller pays by: no matter of the buyer's."""
 CONTRACT_FLAGS: Final = frozenset({"price_book_discount", "negotiated_price", "private_capacity", "committed_capacity"})
 
 
@@ -34,12 +37,12 @@ def compute_item(version: ScenarioVersion, language: str = "en") -> ItemTerms:
     nodes = int(cluster["nodes"]) + int(option.get("spare_nodes", 0))
     is_training = version.scenario.kind == PlanKind.TRAINING
     hours = run_hours(option) if is_training else Decimal(HOURS_PER_MONTH)
-    per_node = f"{cluster['gpus_per_node']:g}x {cluster['accelerator_name']}"
+    per_node, words = f"{cluster['gpus_per_node']:g}x {cluster['accelerator_name']}", wording(language)
     return ItemTerms(
         category="compute",
-        label=wording(language).nodes(nodes, per_node),
-        detail=f"{place_text(cluster)}; {nodes} x {hours:f} h",
-        source=f"{price['source']}, {price['as_of']}"[:240],
+        label=words.nodes(nodes, per_node),
+        detail=words.say("nodes.detail", place=place_text(cluster), n=nodes, hours=words.exact(hours)),
+        source=_price_source(option, language),
         quantity=nodes * hours,
         unit="node_hour",
         unit_price=plain_decimal(Decimal(price["usd_per_node_hour"])),
@@ -61,7 +64,9 @@ def plan_items(version: ScenarioVersion, language: str = "en") -> tuple[ItemTerm
     line = ItemTerms(
         category="storage",
         label=wording(language).say("stored"),
-        detail=f"{gib:,.1f} GiB; {hours:f} h",
+        detail=wording(language).say(
+            "stored.detail", size=wording(language).fixed(gib, 1), hours=wording(language).exact(hours)
+        ),
         source=wording(language).say("stored.source"),
         quantity=(gib * months).quantize(GIB_MONTH_STEP),
         unit="gib_month",
@@ -70,6 +75,19 @@ def plan_items(version: ScenarioVersion, language: str = "en") -> tuple[ItemTerm
         cadence="once",
     )
     return compute_item(version, language), line
+
+
+def _price_source(option: Mapping[str, Any], language: str) -> str:
+    """Where the price is from, as the buyer may know it: of a contract's nothing, for it is the seller's own."""
+    if is_contract(option):
+        return ""
+    provider = provider_name(option["cluster"]["provider"])
+    return wording(language).say("price.list", provider=provider, date=option["price"]["as_of"])[:240]
+
+
+def is_contract(option: Mapping[str, Any]) -> bool:
+    """Whether the price is the organization's own, not the list's."""
+    return bool(CONTRACT_FLAGS & set(option["price"]["flags"]))
 
 
 def place_text(cluster: Mapping[str, Any]) -> str:
@@ -148,7 +166,7 @@ def plan_facts(version: ScenarioVersion) -> Plan:
         priced_on=version.priced_on,
         facts=tuple(_facts(version, option)),
         working=tuple(Term(**term) for term in option["working"]),
-        assumptions=tuple(version.plan["assumptions"]),
+        assumptions=tuple(text for text in version.plan["assumptions"] if not OWN_PRICES.fullmatch(text)),
         confidence=Band(**option["confidence"]),
     )
 
@@ -162,7 +180,7 @@ def statements(version: ScenarioVersion) -> tuple[Statement, ...]:
         said.append(_say("run_hours", hours=f"{run_hours(option):f}"))
     else:
         said.append(_say("hours_730"))
-    if not CONTRACT_FLAGS & set(price["flags"]):
+    if not is_contract(option):
         said.append(_say("list_prices"))
     if cluster["gpus_billed"] != cluster["gpus_used"]:
         said.append(_say("whole_nodes", billed=f"{cluster['gpus_billed']:g}", used=f"{cluster['gpus_used']:g}"))
@@ -199,9 +217,10 @@ def _facts(version: ScenarioVersion, option: Mapping[str, Any]) -> list[Fact]:
         Fact(code="gpus_per_node", number=float(cluster["gpus_per_node"])),
         Fact(code="interconnect", text=cluster["interconnect"]),
         Fact(code="layout", text=pools_text(option)),
-        Fact(code="list_price", number=float(price["usd_per_node_hour"]), unit="USD/h"),
-        Fact(code="price_read", text=price["as_of"]),
     ]
+    if not is_contract(option):
+        rented.append(Fact(code="list_price", number=float(price["usd_per_node_hour"]), unit="USD/h"))
+        rented.append(Fact(code="price_read", text=price["as_of"]))
     asked = _training_facts if version.scenario.kind == PlanKind.TRAINING else _serving_facts
     return [*common, *asked(plan, question, option), *rented]
 

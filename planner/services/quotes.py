@@ -124,12 +124,13 @@ def accept_quote(*, scope: Scope, quote: Quote) -> Quote:
 
 @tenant_write
 def revise_quote(*, scope: Scope, quote: Quote) -> Quote:
-    """A draft with the same terms, which takes the quote's place when it is issued."""
+    """A draft with the same terms, which takes the quote's place when it is issued; one at a time: the one there is."""
     scope.require("planner.change_quote")
     quote = scope.get(Quote, quote.uuid, lock=True)
     if quote.status != QuoteStatus.ISSUED:
         raise Conflict("wrong_status", say("The quote is {status}.", status=Noun(quote.status)), say("an issued quote"))
-    return Quote.objects.create(
+    drafted = Quote.objects.filter(replaces=quote, status=QuoteStatus.DRAFT).first()
+    return drafted or Quote.objects.create(
         organization=scope.organization,
         title=quote.title,
         terms=quote.terms,

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import TURNS
+from planner.engine.sentences import say
 
 T = TypeVar("T")
 LONGEST = 200
@@ -89,7 +90,7 @@ def without_turns(stored: Any) -> Any:
 
 def _object(cls: Any, raw: object, path: str, faults: list[FieldError]) -> Any:
     if not isinstance(raw, Mapping):
-        return _fault(faults, path, raw, "Not a JSON object.", "a JSON object")
+        return _fault(faults, path, raw, say("Not a JSON object."), say("a JSON object"))
     known = {a_field.name: a_field for a_field in fields(cls)}
     for name in raw:
         if name not in known:
@@ -101,7 +102,7 @@ def _object(cls: Any, raw: object, path: str, faults: list[FieldError]) -> Any:
             hint = type_hints(cls)[name]
             values[name] = _value(hint, raw[name], _at(path, name), limits_of(a_field), faults)
         elif a_field.default is MISSING and a_field.default_factory is MISSING:
-            _fault(faults, _at(path, name), None, "Required.", "a value", "required")
+            _fault(faults, _at(path, name), None, say("Required."), say("a value"), "required")
     return None if len(faults) > before else cls(**values)
 
 
@@ -119,37 +120,42 @@ def _value(hint: Any, given: object, path: str, limits: Limits, faults: list[Fie
         return (
             dict(given)
             if isinstance(given, Mapping)
-            else _fault(faults, path, given, "Not a JSON object.", "a JSON object")
+            else _fault(faults, path, given, say("Not a JSON object."), say("a JSON object"))
         )
     if origin is Literal:
         if given in get_args(hint):
             return given
-        return _fault(faults, path, given, "Not a known choice.", ", ".join(map(str, get_args(hint))))
+        return _fault(faults, path, given, say("Not a known choice."), ", ".join(map(str, get_args(hint))))
     if hint is bool:
-        return given if isinstance(given, bool) else _fault(faults, path, given, "Not true or false.", "true, false")
+        return (
+            given if isinstance(given, bool) else _fault(faults, path, given, say("Not true or false."), "true, false")
+        )
     reader = {str: _text, Decimal: _decimal, int: _integer, date: _date}[hint]
     return reader(given, path, limits, faults)
 
 
 def _list(inner: Any, given: object, path: str, limits: Limits, faults: list[FieldError]) -> Any:
     if not isinstance(given, list | tuple):
-        return _fault(faults, path, given, "Not a list.", "a list")
+        return _fault(faults, path, given, say("Not a list."), say("a list"))
     if len(given) > limits.most_items:
-        return _fault(faults, path, len(given), "Too many.", f"up to {limits.most_items}")
+        return _fault(faults, path, len(given), say("Too many."), say("up to {most:,}", most=limits.most_items))
     return tuple(_value(inner, item, _at(path, place), limits, faults) for place, item in enumerate(given))
 
 
 def _text(given: object, path: str, limits: Limits, faults: list[FieldError]) -> Any:
-    many = f", {limits.lines} lines" if limits.lines > 1 else ""
-    allowed = limits.example or f"up to {limits.longest} characters{many}"
+    allowed = limits.example or (
+        say("up to {most} characters, {lines} lines", most=limits.longest, lines=limits.lines)
+        if limits.lines > 1
+        else say("up to {most} characters", most=limits.longest)
+    )
     if not isinstance(given, str):
-        return _fault(faults, path, given, "Not a text.", allowed)
+        return _fault(faults, path, given, say("Not a text."), allowed)
     lines = [line.strip() for line in given.strip().splitlines()]
     if len(given) > limits.longest or len(lines) > limits.lines or any(_has_control(line) for line in lines):
-        return _fault(faults, path, given, "Not a usable text.", allowed)
+        return _fault(faults, path, given, say("Not a usable text."), allowed)
     text = "\n".join(lines)
     if limits.pattern and not re.fullmatch(limits.pattern, text):
-        return _fault(faults, path, given, "Not of the form asked for.", allowed)
+        return _fault(faults, path, given, say("Not of the form asked for."), allowed)
     return text
 
 
@@ -158,9 +164,14 @@ def _has_control(text: str) -> bool:
 
 
 def _decimal(given: object, path: str, limits: Limits, faults: list[FieldError]) -> Any:
-    allowed = f"{limits.least} to {limits.most}, up to {limits.places} decimals, as a text or a number"
+    allowed = say(
+        "{least:,f} to {most:,f}, up to {places} decimals, as a text or a number",
+        least=Decimal(limits.least),
+        most=Decimal(limits.most),
+        places=limits.places,
+    )
     if isinstance(given, bool) or not isinstance(given, str | int | float | Decimal):
-        return _fault(faults, path, given, "Not a number.", allowed)
+        return _fault(faults, path, given, say("Not a number."), allowed)
     # A double's shortest decimal is what its sender wrote.
     text = (
         str(given).strip()
@@ -168,34 +179,34 @@ def _decimal(given: object, path: str, limits: Limits, faults: list[FieldError])
         else format(Decimal(repr(given) if isinstance(given, float) else given), "f")
     )
     if not _NUMBER.fullmatch(text):
-        return _fault(faults, path, given, "Not a number.", allowed)
+        return _fault(faults, path, given, say("Not a number."), allowed)
     try:
         value = Decimal(text)
     except InvalidOperation:
-        return _fault(faults, path, given, "Not a number.", allowed)
+        return _fault(faults, path, given, say("Not a number."), allowed)
     exponent = int(value.normalize().as_tuple().exponent)
     if not limits.least <= value <= limits.most or -exponent > limits.places:
-        return _fault(faults, path, given, "Out of range.", allowed, "out_of_range")
+        return _fault(faults, path, given, say("Out of range."), allowed, "out_of_range")
     return value
 
 
 def _integer(given: object, path: str, limits: Limits, faults: list[FieldError]) -> Any:
-    allowed = f"{limits.least} to {limits.most}"
+    allowed = say("{least:,} to {most:,}", least=limits.least, most=limits.most)
     if isinstance(given, bool) or not isinstance(given, int):
-        return _fault(faults, path, given, "Not a whole number.", allowed)
+        return _fault(faults, path, given, say("Not a whole number."), allowed)
     if not limits.least <= given <= limits.most:
-        return _fault(faults, path, given, "Out of range.", allowed, "out_of_range")
+        return _fault(faults, path, given, say("Out of range."), allowed, "out_of_range")
     return given
 
 
 def _date(given: object, path: str, _limits: Limits, faults: list[FieldError]) -> Any:
-    allowed = "a day like 2026-11-29"
+    allowed = say("a day like {day}", day="2026-11-29")
     if not isinstance(given, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", given, re.ASCII):
-        return _fault(faults, path, given, "Not a day.", allowed)
+        return _fault(faults, path, given, say("Not a day."), allowed)
     try:
         return date.fromisoformat(given)
     except ValueError:
-        return _fault(faults, path, given, "Not a day.", allowed)
+        return _fault(faults, path, given, say("Not a day."), allowed)
 
 
 def _at(path: str, name: object) -> str:

@@ -200,13 +200,41 @@ def test_net_stands_above_the_tax_and_the_total_below_it(tenant: Tenant) -> None
     tax = next(line.label for line in priced(quote).snapshot.lines if line.category == "tax")
     assert sums.index("Net") < sums.index(tax) < sums.index("Total with tax")
     assert page.count(f">{tax}<small>") == 1
+    assert "12\xa0% of 11/12 of the net total" in sums
+
+
+def test_a_row_that_is_still_empty_is_no_fault(tenant: Tenant) -> None:
+    quote = create_quote(scope=tenant.scope(), terms=TERMS)
+    client = signed_in(tenant, Role.BUYER)
+    sent = fields(client.get(address("quote", tenant, quote.uuid)).content.decode())
+    added = client.post(address("quote", tenant, quote.uuid), sent | {"action": "add:fx"})
+    page = added.content.decode()
+    assert added.status_code == 200
+    assert "fx-0-rate" in fields(page)
+    assert "Nothing was issued" not in page
+    saved = client.post(address("quote", tenant, quote.uuid), fields(page) | {"action": "save"})
+    assert saved.status_code == 400
+    client.cookies["django_language"] = "id"
+    again = client.post(address("quote", tenant, quote.uuid), fields(page) | {"action": "save"}).content.decode()
+    assert "Bukan tanggal. Yang boleh: tanggal seperti 2026-11-29" in again
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_draft_made_on_the_indonesian_page_is_an_indonesian_document(tenant: Tenant) -> None:
+    client = signed_in(tenant, Role.BUYER)
+    client.cookies["django_language"] = "id"
+    client.post("/save/inference/", {"question": QUERY, "then": "quote", "name": "Chat", "scenario": ""})
+    quote = Quote.objects.get()
+    assert quote.terms["language"] == "id"
+    assert re.match(r"\d+ node 1x ", quote.terms["items"][0]["label"])
 
 
 def test_revise_accept_and_delete(tenant: Tenant) -> None:
     client = signed_in(tenant, Role.BUYER)
     first = create_quote(scope=tenant.scope(), terms=TERMS, issue=True)
     draft = create_quote(scope=tenant.scope(), terms=TERMS)
-    client.post(address("quote-act", tenant, first.uuid), {"action": "revise"})
+    revised = [client.post(address("quote-act", tenant, first.uuid), {"action": "revise"}).headers for _ in range(2)]
+    assert revised[0]["Location"] == revised[1]["Location"]
     assert Quote.objects.filter(replaces=first).count() == 1
     client.post(address("quote-act", tenant, first.uuid), {"action": "accept"})
     first.refresh_from_db()

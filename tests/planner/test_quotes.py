@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
@@ -12,16 +13,19 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from catalog.models import FxRate, PriceObservation, TaxRule
+from planner.documents.printed import printed
 from planner.documents.tables import read_csv
+from planner.documents.wording import wording
 from planner.engine.errors import InvalidQuestion
 from planner.models import AuditEntry, Quote, Role
 from planner.selectors import quotes as read
 from planner.selectors.scenarios import version_of
 from planner.selectors.scope import Forbidden, NotFound
 from planner.services import quotes, scenarios
+from planner.services.plan_json import plain
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
 from planner.services.price_books import add_entry, change_entry, change_price_book, create_price_book
-from planner.services.quote_plan import suggested_items
+from planner.services.quote_plan import plan_items, suggested_items
 from planner.services.tenancy import Conflict
 from tests.planner.organizations import Tenant, tenant_factory
 from tests.planner.test_scenarios import QUESTION, TRAINING
@@ -113,6 +117,51 @@ def test_the_price_books_mark_up_is_a_line_of_its_own(tenant: Tenant) -> None:
 
 
 @pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(("kind", "question"), [("inference", QUESTION), ("training", TRAINING)])
+@pytest.mark.parametrize(("written", "read"), [("en", "id"), ("id", "en")])
+def test_a_plans_items_are_said_in_the_documents_language(
+    tenant: Tenant, kind: str, question: dict[str, Any], written: str, read: str
+) -> None:
+    scope = tenant.scope()
+    version = version_of(scenarios.save_scenario(scope=scope, name="Plan", kind=kind, question=question))
+
+    def items(language: str) -> list[dict[str, Any]]:
+        made = (*plan_items(version, language), *suggested_items(version, language))
+        return [plain(replace(item, unit_price=item.unit_price or Decimal(1))) for item in made]
+
+    drafts = [
+        quotes.create_quote(scope=scope, terms={"buyer": BUYER, "items": items(language), "language": read})
+        for language in (written, read)
+    ]
+    snapshots = [quotes.priced(draft).snapshot for draft in drafts]
+    assert snapshots[0].lines != snapshots[1].lines
+    other, own = (printed(snapshot, wording(read))["table"] for snapshot in snapshots)
+    assert other == own
+    # What people wrote stays as they wrote it, however much it looks like a plan's.
+    for text in ("Each node has 8 GPUs", "2 nodes of ours", "Bobot", "rack; 2 x h"):
+        assert wording(read).item(text) == text
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_what_the_seller_pays_by_is_not_in_the_buyers_documents(tenant: Tenant, form: str) -> None:
+    scope = tenant.scope()
+    book = create_price_book(scope=scope, values=PriceBookInput(name="Buku 2026", markup_percent=Decimal("12.5")))
+    add_entry(scope=scope, book=book, values=DiscountInput(provider="", percent=Decimal(10)))
+    scenario = scenarios.save_scenario(scope=scope, name="Chat", kind="inference", question=QUESTION)
+    version = version_of(scenario)
+    assert "Buku 2026" in json.dumps(version.plan)
+    quote = quotes.create_quote(scope=scope, version=version, terms={"buyer": BUYER}, issue=True)
+    snapshot = quotes.priced(quote).snapshot
+    told = quotes.render(snapshot, form).decode()
+    assert "Buku 2026" not in told
+    assert "10 % off" not in told
+    assert "Buku 2026" not in json.dumps(printed(snapshot, wording("id")))
+    assert snapshot.plan is not None
+    assert "list_price" not in {fact.code for fact in snapshot.plan.facts}
+
+
+@pytest.mark.usefixtures("catalog")
 def test_a_training_run_is_charged_once_by_its_hours(tenant: Tenant) -> None:
     scenario = scenarios.save_scenario(scope=tenant.scope(), name="Tune", kind="training", question=TRAINING)
     version = version_of(scenario)
@@ -143,6 +192,8 @@ def test_rupiah_at_a_stated_rate_with_indonesian_tax(tenant: Tenant) -> None:
     compute, tax = snapshot.lines
     assert (compute.unit_price, compute.monthly) == (Decimal(872_376), Decimal(636_834_480))
     assert tax.monthly == Decimal(70_051_793)  # 12 % x 11/12 of 636,834,480
+    assert (tax.percent, tax.detail) == (Decimal(12), "11/12")
+    assert ",PPN,11/12," in quotes.render(snapshot, "csv").decode()
     assert snapshot.withholding is not None
     assert snapshot.withholding.amounts.monthly == Decimal(12_736_690)
     assert [(rate.base, rate.quote, rate.source) for rate in snapshot.fx] == [("USD", "IDR", "our bank")]
@@ -252,7 +303,8 @@ def test_a_revision_takes_the_quotes_place_when_it_is_issued(tenant: Tenant) -> 
     scope = tenant.scope(Role.BUYER)
     first = issued(tenant)
     second = quotes.revise_quote(scope=scope, quote=first)
-    rival = quotes.revise_quote(scope=scope, quote=first)
+    assert quotes.revise_quote(scope=scope, quote=first) == second
+    rival = Quote.objects.create(organization=first.organization, terms=first.terms, replaces=first)
     second = quotes.issue_quote(scope=scope, quote=second)
     first.refresh_from_db()
     assert (first.status, first.superseded_by) == ("superseded", second)

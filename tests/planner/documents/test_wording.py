@@ -109,6 +109,10 @@ def test_another_documents_json_is_refused(change):
         ),
         ("300 measured cases: Hopper 9.0, vllm, dense", "300 kasus terukur: Hopper 9.0, vllm, dense"),
         ("no measured case", "tidak ada kasus terukur"),
+        (
+            "Speed as of vllm, version 0.24.0, the newest one known.",
+            "Kecepatan menurut vllm, versi 0.24.0, yang terbaru diketahui.",
+        ),
         ("Whatever else it says.", "Whatever else it says."),
     ],
 )
