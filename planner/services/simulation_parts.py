@@ -246,6 +246,6 @@ def _read_trace(name: str, report: ReportProgress, opened: Callable[[str], IO[by
 
     with opened(name) as stream:
         try:
-            return read_trace_stream(stream, told=told)  # type: ignore[arg-type]
+            return read_trace_stream(stream, told=told, names=False)  # type: ignore[arg-type]
         except TraceError as error:
             raise trace_refused(error) from error

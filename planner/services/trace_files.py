@@ -30,9 +30,11 @@ from planner.services.trace_rows import MOONCAKE_BLOCK_TOKENS, read_csv_columns,
 
 MAX_LINE_BYTES = 4 * 2**20
 GZIP_MAGIC = b"\x1f\x8b"
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
 LINES_AT_A_TIME = 65_536
+BYTES_AT_A_TIME = 16 * 2**20
+"""Read at once, at most, and one line: of short lines many, of long ones few, so that no file fills the memory."""
 MAX_ROWS = 200_000_000
 
 Told = Callable[[int], None]
@@ -93,23 +95,21 @@ def read_trace(path: Path, *, told: Told | None = None) -> Trace:
         with path.open("rb") as stream:
             return read_trace_stream(stream, told=told)
     except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise _damaged(error) from error
         reason = error.strerror or str(error)
         text = say("Can't read the file: {reason}.", reason=reason)
         raise TraceError(text, value=str(path), allowed=say("a readable file")) from error
 
 
-def read_trace_stream(stream: BinaryIO, *, told: Told | None = None) -> Trace:
-    """Read and check a trace from an open file, upload or pipe."""
+def read_trace_stream(stream: BinaryIO, *, told: Told | None = None, names: bool = True) -> Trace:
+    """Read and check a trace from an open file, upload or pipe; its requests' own ids only where asked for."""
     buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
     start = buffered.read(2)
     joined: io.BufferedIOBase = io.BufferedReader(_Joined(start, buffered), 2**20)
     if start == GZIP_MAGIC:
         joined = gzip.GzipFile(fileobj=joined)
     try:
-        return _read(joined, told)
-    except (EOFError, zlib.error) as error:
+        return _read(joined, told, names)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _damaged(error) from error
 
 
@@ -136,15 +136,15 @@ class _Joined(io.RawIOBase):
         return len(data)
 
 
-def _read(stream: io.BufferedIOBase, told: Told | None) -> Trace:
+def _read(stream: io.BufferedIOBase, told: Told | None, names: bool) -> Trace:
     head = stream.read(64)
-    if head.startswith(UTF16_MARKS):
-        raise TraceError(say("The file is UTF-16."), row=1, allowed=say("UTF-8 text"))
+    if head.startswith(WIDE_MARKS):
+        raise TraceError(say("The file is UTF-16 or UTF-32."), row=1, allowed=say("UTF-8 text"))
     head = head.removeprefix(UTF8_MARK)
     lines = _chunks(io.BufferedReader(_Joined(head, stream), 2**20))
-    if head.lstrip().startswith(b"{"):
+    if head.lstrip().startswith((b"{", b"[")):
         return _finish(read_mooncake(lines, told), hash_tokens=MOONCAKE_BLOCK_TOKENS)
-    return _finish(read_csv_columns(lines, told), hash_tokens=None)
+    return _finish(read_csv_columns(lines, told, names=names), hash_tokens=None)
 
 
 @dataclass(slots=True)
@@ -161,8 +161,13 @@ def _chunks(stream: io.BufferedIOBase) -> Iterator[tuple[int, list[str]]]:
     while True:
         first = lines.number + 1
         lines.texts = []
-        while len(lines.texts) < LINES_AT_A_TIME and (line := stream.readline(MAX_LINE_BYTES)):
+        size = 0
+        while len(lines.texts) < LINES_AT_A_TIME and size < BYTES_AT_A_TIME:
+            line = stream.readline(MAX_LINE_BYTES)
+            if not line:
+                break
             lines.number += 1
+            size += len(line)
             if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
                 raise TraceError(
                     say("The line is longer than {most} MiB.", most=MAX_LINE_BYTES // 2**20),
@@ -179,6 +184,9 @@ def _chunks(stream: io.BufferedIOBase) -> Iterator[tuple[int, list[str]]]:
 
 
 def _text(line: bytes, row: int) -> str:
+    if b"\0" in line:
+        message = say("Not text: byte {byte} of the line is zero.", byte=line.index(b"\0"))
+        raise TraceError(message, row=row, allowed=say("UTF-8 text"))
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:

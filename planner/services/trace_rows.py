@@ -17,6 +17,8 @@ from planner.services.trace_values import READERS, SHOWN, input_lengths, lengths
 
 Lines = Iterator[tuple[int, list[str]]]
 MOONCAKE_BLOCK_TOKENS: Final = 512
+MOST_HASHES: Final = 200_000_000
+"""Block hashes of a trace: 1.6 GB."""
 OWN: Final = {
     "arrival_s": "arrival",
     "input_tokens": "input",
@@ -31,8 +33,8 @@ FORMS: Final = {"own": OWN, "Azure": AZURE, "BurstGPT": BURSTGPT}
 NEEDED: Final = ("input", "output")
 
 
-def read_csv_columns(lines: Lines, told: Callable[[int], None] | None) -> Columns:
-    """All rows of a CSV trace as columns."""
+def read_csv_columns(lines: Lines, told: Callable[[int], None] | None, *, names: bool = True) -> Columns:
+    """All rows of a CSV trace as columns; the requests' own ids only where ``names`` are asked for."""
     growing = GrowingColumns()
     header: dict[int, tuple[str, str]] | None = None
     width = 0
@@ -42,6 +44,8 @@ def read_csv_columns(lines: Lines, told: Callable[[int], None] | None) -> Column
         if header is None:
             delimiter = _delimiter(texts[0])
             header, width = _read_header(texts[0], delimiter)
+            if not names:
+                header = {at: used for at, used in header.items() if used[0] != "name"}
             skip = 1
         _add_rows(growing, texts[skip:], first + skip, header, width, delimiter)
         if told is not None:
@@ -57,7 +61,7 @@ def _delimiter(header: str) -> str:
 
 def _read_header(line: str, delimiter: str) -> tuple[dict[int, tuple[str, str]], int]:
     """Position -> (what it is, its name in the file) for the columns used, and the number of columns."""
-    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+    names = [name.strip() for _number, row in _split([line], 1, delimiter) for name in row]
     lowered = [name.lower() for name in names]
     for form in FORMS.values():
         used = {
@@ -65,6 +69,7 @@ def _read_header(line: str, delimiter: str) -> tuple[dict[int, tuple[str, str]],
         }
         kinds = {kind for kind, _ in used.values()}
         if {"input", "output"} <= kinds and kinds & {"arrival", "time"}:
+            _refuse_twins(names, [lowered[at] for at in used])
             return used, len(names)
     missing = [name for name, kind in OWN.items() if kind in ("arrival", *NEEDED) and name not in lowered]
     shown = ", ".join(names)[:SHOWN]
@@ -81,6 +86,15 @@ def _read_header(line: str, delimiter: str) -> tuple[dict[int, tuple[str, str]],
     )
 
 
+def _refuse_twins(names: Sequence[str], used: Sequence[str]) -> None:
+    """Of two columns with one name nobody knows which is meant."""
+    for wanted in used:
+        twins = [name for name in names if name.lower() == wanted]
+        if len(twins) > 1:
+            message = say("The header has {column} {times} times.", column=twins[0], times=len(twins))
+            raise TraceError(message, row=1, column=twins[0], value=twins[0], allowed=say("each column once"))
+
+
 def _add_rows(
     growing: GrowingColumns,
     texts: Sequence[str],
@@ -90,7 +104,7 @@ def _add_rows(
     delimiter: str,
 ) -> None:
     numbers, rows = [], []
-    for number, row in enumerate(_split(texts, first, delimiter), start=first):
+    for number, row in _split(texts, first, delimiter):
         if not row:
             continue
         if len(row) != width:
@@ -113,24 +127,33 @@ def _add_rows(
     keep_answered(growing, read)
 
 
-def _split(texts: Sequence[str], first: int, delimiter: str) -> Iterator[list[str]]:
+def _split(texts: Sequence[str], first: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows, and the line that each begins in: quoted values may hold line ends."""
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    number = first
     try:
-        yield from reader
+        for row in reader:
+            yield number, row
+            number = first + reader.line_num
     except csv.Error as error:
-        row = first + max(reader.line_num, 1) - 1
-        raise TraceError(say("Not CSV: {reason}.", reason=str(error)), row=row, allowed=say("plain CSV")) from error
+        if "new-line" in str(error):
+            message, allowed = say("Lines end in CR alone."), say("plain CSV, lines ended by LF or CRLF")
+            raise TraceError(message, row=number, allowed=allowed) from error
+        raise TraceError(say("Not CSV: {reason}.", reason=str(error)), row=number, allowed=say("plain CSV")) from error
 
 
 def read_mooncake(lines: Lines, told: Callable[[int], None] | None) -> Columns:
     """All rows of a Mooncake trace (JSON lines) as columns."""
     growing = GrowingColumns()
+    hashes = 0
     for first, texts in lines:
         numbers, objects = [], []
         for number, text in enumerate(texts, start=first):
             if text.strip():
                 numbers.append(number)
                 objects.append(_object(text, number))
+        if told is not None:
+            told(growing.rows)
         if not objects:
             continue
         read = {
@@ -142,19 +165,23 @@ def read_mooncake(lines: Lines, told: Callable[[int], None] | None) -> Columns:
         answered = read["output"] > 0
         kept = [each for each, keep in zip(ids, answered, strict=True) if keep]
         growing.add("hash_count", np.array([len(each) for each in kept], dtype=np.int64))
-        growing.add("hash_ids", np.array([one for each in kept for one in each], dtype=np.int64))
+        found = np.array([one for each in kept for one in each], dtype=np.int64)
+        hashes += len(found)
+        if hashes > MOST_HASHES:
+            allowed = say("up to {most:,} in all", most=MOST_HASHES)
+            raise TraceError(say("Too many block hashes."), row=numbers[-1], column="hash_ids", allowed=allowed)
+        growing.add("hash_ids", found)
         keep_answered(growing, read)
-        if told is not None:
-            told(growing.rows)
     return growing.columns()
 
 
 def _object(text: str, number: int) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        is_json = isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)
         raise TraceError(
-            say("Not JSON: {reason}.", reason=str(error)),
+            say("A number of too many digits.") if is_json else say("Not JSON: {reason}.", reason=str(error)),
             row=number,
             value=text[:SHOWN],
             allowed=say("one JSON object a line"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,12 @@ MAX_TOKENS: Final = 2**31 - 1
 MAX_SECONDS: Final = 1e12
 SHOWN: Final = 80
 A_TIME: Final = "2023-11-16 18:15:46.68"
+AN_OFFSET: Final = "+07:00"
+_TIME: Final = re.compile(
+    r"\s*((?:19[7-9]\d|2[01]\d\d)-\d\d-\d\d)(?:[ T](\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)"
+    r"\s?([Zz]|[+-]\d\d(?::?\d\d)?)?)?\s*",
+    re.ASCII,
+)
 
 
 def seconds(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
@@ -84,24 +91,71 @@ def _refuse(
 
 
 def _instants(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
-    """Timestamps (UTC) as seconds since 1970, to the microsecond."""
-    plain = [text.strip().removesuffix("Z").removesuffix("+00:00") for text in texts]
+    """Timestamps (UTC where they name no offset) as seconds since 1970, to the microsecond."""
+    plain = np.array([text.strip().removesuffix("Z").removesuffix("+00:00") for text in texts], dtype=np.str_)
     try:
-        instants = np.array(plain, dtype="M8[ns]")
+        instants = plain.astype("M8[ns]") if _are_plain_times(plain) else _each_instant(texts, numbers, name)
     except ValueError:
-        for text, number in zip(plain, numbers, strict=True):
-            try:
-                np.datetime64(text, "ns")
-            except ValueError:
-                message, allowed = say("Not a time."), say("like {time}", time=A_TIME)
-                raise TraceError(message, row=number, column=name, value=text[:SHOWN], allowed=allowed) from None
-        raise
-    missing = np.isnat(instants)
-    _refuse(missing, say("Not a time."), texts, numbers, name, say("like {time}", time=A_TIME))
+        instants = _each_instant(texts, numbers, name)
     # Whole seconds and the rest apart: a double can't hold nanoseconds since 1970.
     whole = instants.astype("M8[s]")
     seconds: NDArray[Any] = whole.astype(np.int64) + (instants - whole).astype(np.int64) * 1e-9
     return seconds
+
+
+def _are_plain_times(texts: NDArray[np.str_]) -> bool:
+    """Whether all look like 2023-11-16 18:15:46.68: numpy also reads "now" and lone years, and warns of offsets.
+
+    >>> _are_plain_times(np.array(["2023-11-16 18:15", "2023-11-16"])), _are_plain_times(np.array(["2023", "now"]))
+    (True, False)
+    """
+    characters = texts.view(np.uint32).reshape(len(texts), -1)
+    if characters.shape[1] < len("2023-11-16"):
+        return False
+    digit = (characters >= ord("0")) & (characters <= ord("9"))
+    within = np.isin(characters[:, 11:], [0, ord(":"), ord(".")]) | digit[:, 11:]
+    centuries = 10 * (characters[:, 0].astype(np.int64) - ord("0")) + characters[:, 1] - ord("0")
+    return bool(
+        digit[:, [0, 1, 2, 3, 5, 6, 8, 9]].all()
+        and (characters[:, [4, 7]] == ord("-")).all()
+        and np.isin(characters[:, 10:11], [0, ord(" "), ord("T")]).all()
+        and within.all()
+        and ((centuries >= 20) & (centuries <= 21)).all()
+    )
+
+
+def _each_instant(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[np.datetime64]:
+    """Times one by one, with their offsets; the first that is none is refused."""
+    read = [_TIME.fullmatch(text) for text in texts]
+    message = say("Not a time.")
+    allowed = say("like {time}, with {offset} where it isn't UTC, from 1970 on", time=A_TIME, offset=AN_OFFSET)
+    _refuse(np.array([match is None for match in read]), message, texts, numbers, name, allowed)
+    found = [match.groups() for match in read if match is not None]
+    instants = np.array([_instant_or_none(day, clock) for day, clock, _offset in found], dtype="M8[ns]")
+    _refuse(np.isnat(instants), message, texts, numbers, name, allowed)
+    offsets = np.array([_offset_minutes(offset) for *_, offset in found]).astype("m8[m]")
+    moved: NDArray[np.datetime64] = instants - offsets
+    return moved
+
+
+def _instant_or_none(day: str, clock: str | None) -> np.datetime64:
+    try:
+        return np.datetime64(f"{day}T{clock or '00'}", "ns")
+    except ValueError:
+        return np.datetime64("NaT", "ns")
+
+
+def _offset_minutes(offset: str | None) -> int:
+    """Minutes east of Greenwich.
+
+    >>> _offset_minutes("+07:00"), _offset_minutes("-0330"), _offset_minutes("Z"), _offset_minutes(None)
+    (420, -210, 0, 0)
+    """
+    if not offset or offset in "Zz":
+        return 0
+    digits = offset[1:].replace(":", "")
+    minutes = 60 * int(digits[:2]) + int(digits[2:] or 0)
+    return -minutes if offset[0] == "-" else minutes
 
 
 def _keys(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
