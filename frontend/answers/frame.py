@@ -23,6 +23,8 @@ MOST_PAID = 2.0
 """Times the cheapest that a faster option may cost to be worth naming."""
 LEAST_SAVED = 0.05
 NEAREST = ("finish_days", "budget")
+NEARER = (*NEAREST, "ttft_slo", "tpot_slo")
+"""Reasons of options that do run: time, money and latency."""
 
 
 def memory_chart(memory: GpuMemory) -> Chart:
@@ -127,10 +129,10 @@ def nothing_fits(
 def _what_binds(rejections: Sequence[Rejection]) -> str:
     """What most options broke on, and by how much the closest did; a filter only where nothing else did.
 
-    An option that breaks on time or money alone would otherwise do: it is nearer than one that can't run.
+    An option that breaks on time, money or latency alone would otherwise do: it is nearer than one that can't run.
     """
     counted = [rejection for rejection in rejections if not rejection.code.startswith("filter_")] or list(rejections)
-    counted = [rejection for rejection in counted if rejection.code in NEAREST] or counted
+    counted = [rejection for rejection in counted if rejection.code in NEARER] or counted
     if not counted:
         return ""
     totals: dict[str, int] = {}

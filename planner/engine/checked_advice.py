@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, TypeVar
 
-from planner.engine.advice import Advice
+from planner.engine.advice import Advice, FieldValue
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import read_value, specs
 from planner.engine.sentences import say
@@ -15,8 +16,12 @@ Question = TypeVar("Question")
 Tried = tuple[bool, Sequence[Advice]]
 """Whether a plan has options, and the ways out that it names where it has none."""
 
-MOST_TRIES: Final = 8
-"""Plans made to try changes, in all."""
+MOST: Final = 3
+"""Ways out, at most."""
+MOST_TRIES: Final = 10
+"""Plans made to try changes by themselves."""
+MOST_PAIRS: Final = 4
+"""And two together, at least."""
 
 
 def with_change(question: Question, advice: Advice) -> Question | None:
@@ -31,9 +36,14 @@ def with_change(question: Question, advice: Advice) -> Question | None:
     return changed  # type: ignore[no-any-return]
 
 
-def checked(question: Question, ways: Sequence[Advice], plan: Callable[[Question], Tried]) -> tuple[Advice, ...]:
-    """Those of ``ways`` that lead to an option by themselves; else two in one that do; else all
-    that are accepted, said to be too little.
+def checked(
+    question: Question,
+    ways: Sequence[Advice],
+    plan: Callable[[Question], Tried],
+    others: Iterable[Advice] = (),
+) -> tuple[Advice, ...]:
+    """Up to three: those of ``ways``, then of ``others``, that lead to an option by themselves; else two in one that
+    do; else all of ``ways`` that are accepted, said to be too little.
 
     ``plan`` plans a question; the second of a pair is a way out of the plan that the first change leads to.
     """
@@ -41,27 +51,56 @@ def checked(question: Question, ways: Sequence[Advice], plan: Callable[[Question
     accepted: list[Advice] = []
     alone: list[Advice] = []
     then: list[tuple[Advice, Question, Sequence[Advice]]] = []
-    for advice in ways:
+    for advice in chain(ways, others):
         changed = with_change(question, advice)
-        if changed is None:
+        if changed is None or changed == question or any(advice.changes == known.changes for known in alone):
             continue
-        accepted.append(advice)
+        if advice in ways:
+            accepted.append(advice)
         left -= 1
         found, more = plan(changed)
         if found:
             alone.append(advice)
+        if len(alone) == MOST or left <= 0:
+            break
         then.append((advice, changed, more))
-    if alone:
-        return tuple(alone)
+    pairs: list[Advice] = list(alone)
+    left = max(left, MOST_PAIRS)
     for first, changed, more in then:
+        # Beside a change that helps alone, two are of use only where they are smaller.
+        if len(pairs) == MOST or first in alone or (alone and first in ways):
+            continue
         for second in more:
             both = with_change(changed, second)
             if both is None or second.changes.keys() & first.changes.keys() or left <= 0:
                 continue
+            pair = _together(first, second)
+            if not _is_new(question, pair, second, pairs):
+                continue
             left -= 1
             if plan(both)[0]:
-                return (_together(first, second),)
-    return tuple(replace(advice, suggestion=_too_little(advice)) for advice in accepted)
+                pairs.append(pair)
+                break
+    return tuple(pairs) or tuple(replace(advice, suggestion=_too_little(advice)) for advice in accepted)
+
+
+def _is_new(question: Any, pair: Advice, second: Advice, known: Sequence[Advice]) -> bool:
+    """Whether no way out makes the same changes, or as small a one of the field that ``second`` changes."""
+    if any(pair.changes == each.changes for each in known):
+        return False
+    return not any(
+        _size(question, each.changes[second.field], second.field) <= _size(question, second.value, second.field)
+        for each in known
+        if second.field in each.changes and len(each.changes) < 2
+    )
+
+
+def _size(question: Any, value: FieldValue, field: str) -> float:
+    """How far a number is from the one asked; nothing is smaller than a change of what is no number."""
+    asked = getattr(question, field)
+    if isinstance(value, int | float) and isinstance(asked, int | float):
+        return abs(value - asked)
+    return 0.0
 
 
 def _together(first: Advice, second: Advice) -> Advice:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.advice import Advice
+from planner.engine.alternatives import serving_alternatives
 from planner.engine.answers import Confidence, InferenceOption, InferencePlan
 from planner.engine.candidates import check_pinned, enumerate_candidates
 from planner.engine.checked_advice import Tried, checked
@@ -38,6 +39,7 @@ from planner.engine.model_summary import model_reading, summarize, towers, warni
 from planner.engine.offers import offer_table, select_offers
 from planner.engine.regime_notes import beyond_measured, check_cache, check_regimes, regime_assumptions
 from planner.engine.rejections import in_order
+from planner.engine.relaxed_limits import relaxed
 from planner.engine.sentences import Code, FieldName, noun, say
 from planner.engine.serving_calibration import Keys, ServingProfiles
 from planner.engine.serving_candidates import candidate_keys
@@ -52,6 +54,35 @@ IntArray = NDArray[np.int64]
 
 ENGINE_VERSION: Final = "1"
 """Raised whenever the same question on the same catalog would be answered differently."""
+
+
+Answered = Callable[[InferenceQuestion], InferencePlan | None]
+
+
+def _checked_ways(
+    question: InferenceQuestion, ways: Sequence[Advice], others: Sequence[Advice], answered: Answered
+) -> tuple[Advice, ...]:
+    """Ways out that were planned with; ``answered`` plans a question, None where it can't be asked."""
+    known: list[tuple[InferenceQuestion, InferencePlan | None]] = []
+
+    def once(changed: InferenceQuestion) -> InferencePlan | None:
+        for asked, answer in known:
+            if asked == changed:
+                return answer
+        known.append((changed, answered(changed)))
+        return known[-1][1]
+
+    def planned(changed: InferenceQuestion) -> Tried:
+        answer = once(changed)
+        if answer is None:
+            return False, ()
+        return bool(answer.options), [advice for advice in answer.advice if not advice.is_warning]
+
+    def cheapest(changed: InferenceQuestion) -> InferenceOption | None:
+        answer = once(changed)
+        return answer.options[0] if answer is not None and answer.options else None
+
+    return checked(question, ways, planned, relaxed(question, cheapest, others))
 
 
 def plan_inference(
@@ -72,12 +103,11 @@ def plan_inference(
     false).
     """
 
-    def planned(changed: InferenceQuestion) -> Tried:
+    def answered(changed: InferenceQuestion) -> InferencePlan | None:
         try:
-            answer = plan_inference(changed, arch, snapshot, profiles, memory_of, today, draft, tries=False)
+            return plan_inference(changed, arch, snapshot, profiles, memory_of, today, draft, tries=False)
         except InvalidQuestion:
-            return False, ()
-        return bool(answer.options), [advice for advice in answer.advice if not advice.is_warning]
+            return None
 
     memory_profile = memory_of(question)
     support = profiles.support.get(question.engine, ANYWHERE)
@@ -134,8 +164,9 @@ def plan_inference(
         best = recommended(options)
         starting = log.start_warnings(question, next((option for option in options if option.id == best), None))
     ways_out = () if options else advise(question, rejections, shapes, profiles.support)
-    if tries and ways_out:
-        ways_out = checked(replace(question, max_options=1), ways_out, planned)
+    if tries and not options:
+        others = serving_alternatives(question, rejections, profiles.support)
+        ways_out = _checked_ways(replace(question, max_options=1), ways_out, others, answered)
     return InferencePlan(
         question=asdict(question),
         catalog_version=snapshot.version,

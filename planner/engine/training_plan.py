@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.advice import Advice
+from planner.engine.alternatives import training_alternatives
 from planner.engine.answers import Rejection, TrainingOption, TrainingPlan
 from planner.engine.checked_advice import Tried, checked
 from planner.engine.cost import recommended
@@ -101,7 +102,8 @@ def plan_training(
     if not options:
         ways_out = over or advise(question, rejections, [table.shapes[row] for row in used], profiles)
         if tries:
-            ways_out = checked(replace(question, max_options=1), ways_out, planned)
+            others = training_alternatives(question, rejections)
+            ways_out = checked(replace(question, max_options=1), ways_out, planned, others)
     return TrainingPlan(
         question=asdict(question),
         catalog_version=snapshot.version,

@@ -87,14 +87,14 @@ def test_limits_by_date_sum_and_nodes_over_rest(client: Client) -> None:
     answer = ask(client, "", {**QUESTION, "start_on": "2026-12-01", "finish_by": "2026-12-03"}).json()
     assert answer["options"] == []
     ways = {advice["field"]: advice["value"] for advice in answer["advice"]}
-    assert set(ways) == {"finish_by", "tokens"}
+    assert set(ways) == {"finish_by", "tokens", "precision"}
     moved = ask(client, "", {**QUESTION, "start_on": "2026-12-01", "finish_by": ways["finish_by"]}).json()
     assert moved["options"]
     assert moved["question"]["finish_by"] == ways["finish_by"]
     cheapest = ask(client, "", QUESTION).json()["options"][0]
     assert cheapest["cluster"]["nodes"] == 16
     dear = ask(client, "", {**QUESTION, "budget_usd": 1000}).json()
-    assert {advice["field"] for advice in dear["advice"]} == {"budget_usd", "tokens"}
+    assert {advice["field"] for advice in dear["advice"]} == {"budget_usd", "tokens", "precision"}
     rented = cheapest["cluster"]
     named = f"{rented['provider']}/{rented['instance_type']}"
     only = ask(client, "", {**QUESTION, "instance_types": [named]}).json()

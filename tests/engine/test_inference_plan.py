@@ -145,7 +145,10 @@ def test_too_large_a_model_is_rejected_with_the_number() -> None:
         assert rejection.value > rejection.limit
     assert any(advice.field == "weight_formats" for advice in answer.advice)
     # At 10 requests a second a node of four-bit weights is too slow: more nodes alone help.
-    assert [(advice.field, advice.value) for advice in plan(**asked).advice] == [("max_nodes", 10)]
+    assert [(advice.field, advice.value) for advice in plan(**asked).advice] == [
+        ("max_nodes", 10),
+        ("requests_per_second", 0.9),
+    ]
     assert plan(**asked | {"max_nodes": 10}).options
 
 

@@ -72,7 +72,10 @@ def test_an_accelerator_without_a_known_peak_is_said() -> None:
     assert "no peak rate" in found.advice[0].suggestion
 
 
-def test_load_beyond_every_cluster_asks_for_nodes_alone() -> None:
-    found = plan(model="llama-3.1-8b", requests_per_second=1_000_000, max_nodes=8)
+def test_load_beyond_every_cluster_asks_for_nodes_or_less_load() -> None:
+    asked: dict[str, Any] = {"model": "llama-3.1-8b", "requests_per_second": 1_000_000, "max_nodes": 8}
+    found = plan(**asked)
     assert not found.options
-    assert [advice.field for advice in found.advice] == ["max_nodes"]
+    assert [advice.field for advice in found.advice] == ["max_nodes", "requests_per_second", "weight_formats"]
+    for advice in found.advice:
+        assert plan(**asked | advice.changes).options

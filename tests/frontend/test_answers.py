@@ -16,7 +16,7 @@ from frontend.answers.inference_charts import bill_parts
 from frontend.answers.training import present_training
 from frontend.answers.training_charts import bill_parts as run_bill_parts
 from planner.engine.advice import Advice
-from planner.engine.answers import Confidence, Term
+from planner.engine.answers import Confidence, Rejection, Term
 from tests.factories import (
     empty_plan_factory,
     inference_option,
@@ -141,6 +141,17 @@ def test_nothing_fits_gives_numeric_ways_out_with_links() -> None:
         "model=X&users=5&ttft_ms=100&weight_formats=fp8",
         "model=X&input_tokens=600&users=5&ttft_ms=100",
     ]
+
+
+def test_what_binds_is_what_the_options_break_on_that_do_run() -> None:
+    memory = Rejection(subject="1x L4", code="memory", reason="too small", value=9.0, limit=8.0, unit="GiB", count=9000)
+    slow = replace(
+        memory, subject="8x H100", code="ttft_slo", reason="116 ms", value=116.0, limit=100.0, unit="ms", count=5
+    )
+    answer = present_inference(replace(empty_plan_factory(), rejections=(memory, slow)), {"model": "X"}, "")
+    assert answer.detail == "Too slow for the TTFT limit (5 options). Closest: 8x H100. 116 ms"
+    alone = present_inference(replace(empty_plan_factory(), rejections=(memory,)), {"model": "X"}, "")
+    assert "9,000 options" in alone.detail
 
 
 def test_a_field_to_be_left_open_has_a_link_where_it_holds_something() -> None:

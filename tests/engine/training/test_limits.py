@@ -16,7 +16,7 @@ from tests.engine.training.test_plan import plan, term
 def follow(answer: TrainingPlan, field: str, asked: dict[str, Any]) -> TrainingPlan:
     """The plan of the question as the advice on ``field`` changes it."""
     (advice,) = (advice for advice in answer.advice if advice.field == field)
-    return plan(**{**asked, field: advice.value})
+    return plan(**{**asked, **advice.changes})
 
 
 def test_a_date_is_a_limit_in_days_from_the_start() -> None:
@@ -61,13 +61,13 @@ def test_an_unknown_node_and_nodes_beside_gpus_are_refused() -> None:
 @pytest.mark.parametrize(
     ("asked", "fields"),
     [
-        ({"finish_days": 0.05}, {"finish_days", "tokens"}),
+        ({"finish_days": 0.05}, {"finish_days", "tokens", "precision"}),
         ({"finish_days": 0.15}, {"finish_days", "tokens", "max_nodes"}),
         ({"finish_by": "2026-11-30", "tokens": 1e12}, {"finish_by", "tokens", "max_nodes"}),
-        ({"budget_usd": 300}, {"budget_usd", "tokens"}),
-        ({"budget_usd_per_month": 1000}, {"budget_usd_per_month"}),
-        ({"finish_days": 0.5, "budget_usd": 750, "nodes": 1}, {"finish_days", "tokens"}),
-        ({"finish_days": 0.5, "budget_usd": 300, "nodes": 1}, {"tokens"}),
+        ({"budget_usd": 300}, {"budget_usd", "tokens", "precision"}),
+        ({"budget_usd_per_month": 1000}, {"budget_usd_per_month", "purchase_options"}),
+        ({"finish_days": 0.5, "budget_usd": 750, "nodes": 1}, {"finish_days", "tokens", "precision"}),
+        ({"finish_days": 0.5, "budget_usd": 300, "nodes": 1}, {"tokens", "precision"}),
     ],
 )
 def test_every_way_out_leads_to_an_option(asked: dict[str, Any], fields: set[str]) -> None:
