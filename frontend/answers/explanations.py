@@ -18,6 +18,8 @@ NOT_SUMS = ("distribution", "admission", "speculation", "split")
 """Groups of the working whose terms stand side by side."""
 SHOWN_REJECTIONS = 8
 """Subjects listed of each reason."""
+MONEY = "USD"
+CENT = 0.01
 
 
 def working_groups(terms: Sequence[Term]) -> tuple[WorkingGroup, ...]:
@@ -54,7 +56,14 @@ def _working_group(name: str, terms: Sequence[Term]) -> WorkingGroup:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return f"{numbers.rounded(value, 4)} {_(unit) if unit else ''}".strip()
+    return f"{_exact(value, unit)} {_(unit) if unit else ''}".strip()
+
+
+def _exact(value: float, unit: str) -> str:
+    """Money to the cent and counts in full, as the formulas beside them have them; measures to four digits."""
+    if value.is_integer():
+        return numbers.fixed(value)
+    return numbers.fixed(value, 2) if unit == MONEY and abs(value) >= CENT else numbers.rounded(value, 4)
 
 
 def rejected_groups(rejections: Sequence[Rejection]) -> tuple[RejectedGroup, ...]:

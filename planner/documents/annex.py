@@ -10,6 +10,8 @@ from planner.documents.wording import Wording
 from planner.engine.answers import Term
 
 COUNTED_UNITS: Final = frozenset({"", "tokens", "nodes", "GPUs", "req/s"})
+MONEY: Final = "USD"
+CENT: Final = 0.01
 HIDDEN_FACTS: Final = frozenset({"run_hours"})
 """Read by the notes, shown elsewhere."""
 
@@ -75,5 +77,7 @@ def _fact(fact: Fact, words: Wording) -> str:
 
 
 def _with_unit(value: float, unit: str, words: Wording) -> str:
-    number = words.rounded(value)
+    # Money to the cent, as the price table has it.
+    cents = unit == MONEY and abs(value) >= CENT and not value.is_integer()
+    number = words.fixed(value, 2) if cents else words.rounded(value)
     return f"{number}\u00a0{words.name('measure', unit)}" if unit else number

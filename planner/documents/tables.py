@@ -42,6 +42,7 @@ MOST_ROWS: Final = 5_000
 # What a spreadsheet may take for the start of a formula, in any width; and the quote that marks a cell as text.
 _STARTS_FORMULA: Final = re.compile(r"[\s]*[=+\-@|%\uff1d\uff0b\uff0d\uff20']")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+_WITH_COMMA: Final = re.compile(r"-?[0-9]+,[0-9]+", re.ASCII)
 MARK: Final = "'"
 
 
@@ -102,15 +103,27 @@ def _rows(data: bytes) -> list[list[str]]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TableError(1, "", f"not UTF-8 at byte {error.start}") from None
+    # Where a comma separates decimals, spreadsheets separate cells by semicolons.
+    by_semicolon = text.startswith(";".join(COLUMNS[:2]))
     try:
-        rows = list(plain_csv.reader(io.StringIO(text, newline=""), strict=True))
+        rows = list(
+            plain_csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=";" if by_semicolon else ",")
+        )
     except plain_csv.Error as error:
         raise TableError(1, "", f"not CSV: {error}") from None
     if not rows or tuple(rows[0]) != COLUMNS:
         raise TableError(1, "", f"the heading must be {','.join(COLUMNS)}")
     if len(rows) > MOST_ROWS:
         raise TableError(MOST_ROWS, "", f"more than {MOST_ROWS} rows")
-    return rows[1:]
+    return [_with_points(cells) for cells in rows[1:]] if by_semicolon else rows[1:]
+
+
+def _with_points(cells: list[str]) -> list[str]:
+    """A row's numbers with decimal points, where they have commas."""
+    return [
+        cell.replace(",", ".") if name in NUMBERS and _WITH_COMMA.fullmatch(cell) else cell
+        for name, cell in zip(COLUMNS, cells, strict=False)
+    ] + cells[len(COLUMNS) :]
 
 
 def as_cell(text: str) -> str:

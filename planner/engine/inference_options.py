@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.engine.answers import (
     Confidence,
@@ -16,7 +18,9 @@ from planner.engine.answers import (
     OfflineJob,
     PrefillPool,
     ServingSpeed,
+    Term,
 )
+from planner.engine.capacity_within_limits import capacity_within_limits
 from planner.engine.cost import CENT, input_output_split, price_of, quantize, usd_per_million_tokens
 from planner.engine.engine_log import EngineLog
 from planner.engine.inference_evaluate import token_budget
@@ -28,6 +32,7 @@ from planner.engine.sizing import Demand
 from planner.engine.units import GIB, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
+IntArray = NDArray[np.int64]
 ConfidenceOf = Callable[[str, int], Confidence]
 """Confidence of a quantity (output_tok_s, ttft, tpot) for a row of ``Sized``."""
 
@@ -43,10 +48,24 @@ def build_options(
     today: date,
 ) -> tuple[InferenceOption, ...]:
     """The listed rows of ``ranking`` as options, cheapest first."""
+    capacity = _capacity(question, demand, sized, np.unique(ranking.candidate[ranking.listed]))
     return tuple(
-        _option(question, demand, sized, ranking, table, confidence_of, log, today, row)
+        _option(question, demand, sized, ranking, table, confidence_of, log, today, row, capacity)
         for row in ranking.listed.tolist()
     )
+
+
+def _capacity(question: InferenceQuestion, demand: Demand, sized: Sized, rows: IntArray) -> dict[int, float]:
+    """Requests a second within the limits, all replicas together, by candidate.
+
+    Of split pools it is what the decoding side serves: prompts wait on the other side.
+    """
+    within = capacity_within_limits(
+        sized.evaluated.coefficients, sized.evaluated.limits, question, demand, sized.sizing, rows
+    )
+    split = sized.prefill.replicas[rows] > 0
+    each = np.where(split, sized.sizing.estimate.capacity_requests_s[rows], within)
+    return dict(zip(rows.tolist(), (each * sized.sizing.replicas[rows]).tolist(), strict=True))
 
 
 def _option(
@@ -59,11 +78,12 @@ def _option(
     log: EngineLog,
     today: date,
     row: int,
+    capacity: Mapping[int, float],
 ) -> InferenceOption:
     candidate = int(ranking.candidate[row])
     candidates = sized.evaluated.candidates
     price = price_of(table.offers[ranking.offer[row]], int(sized.nodes[candidate]), today)
-    speed = _speed(question, sized, candidate, demand)
+    speed = _speed(question, sized, candidate, demand, capacity[candidate])
     input_usd, output_usd, tokens_usd = _per_million(question, demand, sized, candidate, price.usd_per_hour, speed)
     cluster = rented_cluster(
         table,
@@ -91,6 +111,8 @@ def _option(
     if prefill is not None:
         side = prefill.layout
         name += f"-prefill-tp{side.tensor}-pp{side.pipeline}-ep{side.expert}-x{side.replicas}"
+    terms = tuple(working(sized, candidate, question, demand, float(price.usd_per_hour), admission, job))
+    throughput = confidence_of("output_tok_s", candidate)
     return InferenceOption(
         id=":".join(
             (
@@ -113,9 +135,9 @@ def _option(
         memory=_memory(sized, candidate),
         admission=admission,
         limit=_limit(sized, candidate, question),
-        working=tuple(working(sized, candidate, question, demand, float(price.usd_per_hour), admission, job)),
-        confidence=confidence_of("output_tok_s", candidate),
-        ttft_confidence=confidence_of("ttft", candidate),
+        working=terms,
+        confidence=throughput,
+        ttft_confidence=_no_sooner(confidence_of("ttft", candidate), speed, terms, throughput),
         tpot_confidence=confidence_of("tpot", candidate),
         memory_confidence=log.pool_confidence(),
         job=job,
@@ -123,14 +145,22 @@ def _option(
     )
 
 
-def _speed(question: InferenceQuestion, sized: Sized, row: int, demand: Demand) -> ServingSpeed:
+def _no_sooner(
+    confidence: Confidence, speed: ServingSpeed, terms: Sequence[Term], throughput: Confidence
+) -> Confidence:
+    """The band of TTFT, from where a prompt that waits for nobody is read and computed at the fastest measured pace."""
+    own_ms = sum(term.value for term in terms if term.group == "ttft" and term.name in ("prefill", "front_end"))
+    floor = own_ms / throughput.high / speed.ttft_ms["mean"]
+    return replace(confidence, low=max(confidence.low, min(floor, 1.0)))
+
+
+def _speed(question: InferenceQuestion, sized: Sized, row: int, demand: Demand, capacity: float) -> ServingSpeed:
     estimate = sized.sizing.estimate
     active = int(sized.sizing.replicas[row])
     places = float(np.asarray(sized.evaluated.limits.sequences, dtype=np.float64)[row])
     kv_places = float(np.asarray(sized.evaluated.limits.kv_sequences, dtype=np.float64)[row])
     output_tok_s = float(estimate.output_tok_s[row]) * active
     requests_s = float(estimate.requests_s[row]) * active
-    capacity = float(estimate.capacity_requests_s[row]) * active
     gpus = active * int(sized.evaluated.gpus_per_replica[row])
     gpus += int(sized.prefill.replicas[row] * sized.prefill.gpus_per_replica[row])
     return ServingSpeed(

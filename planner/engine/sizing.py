@@ -96,6 +96,15 @@ def demand_of(question: InferenceQuestion, block_tokens: int = 16) -> Demand:
     return Demand(mean_requests_s=mean, peak_requests_s=peak, clients=0, cached_share=cached)
 
 
+def with_headroom(question: InferenceQuestion, demand: Demand, replicas: Any) -> ServingLoad:
+    """One replica's share of the load that the limits are to hold at: the peak, and beyond it what headroom keeps free.
+
+    A fixed number of clients doesn't grow, and a job has no limit on its wait.
+    """
+    grows = not demand.clients and not demand.is_offline
+    return load_of(question, demand, replicas * (1.0 - question.headroom) if grows else replicas)
+
+
 def load_of(question: InferenceQuestion, demand: Demand, replicas: Any) -> ServingLoad:
     """One replica's share of the peak."""
     kind: LoadKind = "offline" if demand.is_offline else "closed" if demand.clients else "open"
@@ -145,7 +154,8 @@ def size_replicas(
     fault = np.where(_exceeds(idle.ttft_s, question.ttft_ms, question), TOO_SLOW_TTFT, fault)
     replicas = capacity_replicas.copy()
     estimate = steady_state(coefficients, load_of(question, demand, replicas), limits)
-    short = np.flatnonzero(_too_slow(estimate, question) & (fault == 0))
+    stretched = steady_state(coefficients, with_headroom(question, demand, replicas), limits)
+    short = np.flatnonzero(too_slow(stretched, question) & (fault == 0))
     if len(short):
         replicas[short] = _search(
             take_coefficients(coefficients, short), take_limits(limits, short), question, demand, replicas[short]
@@ -172,7 +182,7 @@ def _search(
     """Smallest replicas above ``too_few`` that meet the limits: doubling, then bisection."""
 
     def slow(replicas: IntArray) -> BoolArray:
-        return _too_slow(steady_state(coefficients, load_of(question, demand, replicas), limits), question)
+        return too_slow(steady_state(coefficients, with_headroom(question, demand, replicas), limits), question)
 
     low, high = too_few.copy(), too_few * 2
     while True:
@@ -198,7 +208,8 @@ def _exceeds(by_statistic: Mapping[str, FloatArray], limit_ms: float | None, que
     return ~(value * 1e3 <= limit_ms)
 
 
-def _too_slow(estimate: ServingEstimate, question: InferenceQuestion) -> BoolArray:
+def too_slow(estimate: ServingEstimate, question: InferenceQuestion) -> BoolArray:
+    """Whether a latency limit is exceeded, at the percentile it holds for."""
     return _exceeds(estimate.ttft_s, question.ttft_ms, question) | _exceeds(estimate.tpot_s, question.tpot_ms, question)
 
 

@@ -1,4 +1,4 @@
-"""A plan as JSON: what the API answers and what ``manage.py plan`` prints, to the byte.
+"""A plan as JSON: what the API answers and what ``manage.py plan`` prints, to the byte (and ends its line).
 
 Money is a text in plain decimal notation (``"31400.20"``), for a JSON number is a double and loses cents of
 large sums. Dates are ISO texts. A figure that isn't finite is null: unknown, never 0.

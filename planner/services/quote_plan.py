@@ -161,7 +161,8 @@ def plan_facts(version: ScenarioVersion) -> Plan:
         scenario=version.scenario.name,
         version=version.number,
         option=version.option_id,
-        catalog_version=version.catalog_version,
+        # What follows the catalog's own version names the price book.
+        catalog_version=version.catalog_version.partition("+")[0],
         engine_version=version.engine_version,
         priced_on=version.priced_on,
         facts=tuple(_facts(version, option)),

@@ -65,7 +65,7 @@ def price_draft(
     tax = tax_of(terms.tax, today, problems) if terms.tax is not None else None
     rate = None if tax is None else tax_rate(tax)
     priced = price_quote(items, shares, rate, currency, terms.months)
-    problems += _missing(terms, priced)
+    problems += [*_missing(terms, priced), *_future_rates(terms, today)]
     snapshot = QuoteSnapshot(
         number="",
         title=terms.title or (version.scenario.name if version else ""),
@@ -217,6 +217,19 @@ def _missing(terms: QuoteTerms, priced: Priced) -> Iterator[FieldError]:
             message=say("The total is below nothing."),
             allowed=say("less discount"),
         )
+
+
+def _future_rates(terms: QuoteTerms, today: date) -> Iterator[FieldError]:
+    """Exchange rates of days that are still to come."""
+    for place, rate in enumerate(terms.fx):
+        if rate.rate_date > today:
+            yield FieldError(
+                field=f"fx.{place}.rate_date",
+                value=rate.rate_date.isoformat(),
+                message=say("A rate can't be of a day to come."),
+                allowed=say("up to {today}", today=today),
+                code="out_of_range",
+            )
 
 
 def _party(terms: PartyTerms, name: str) -> Party:

@@ -123,6 +123,15 @@ def test_terms_of_different_units_have_no_sum() -> None:
     assert (group.total, [line.share for line in group.lines]) == ("", [None, None])
 
 
+def test_the_working_says_money_to_the_cent_and_counts_in_full() -> None:
+    asked = [("USD", 45_376.8), ("USD", 8212.0), ("USD", 0.00234), ("tokens", 1_466_416.0), ("ms", 188.4336)]
+    terms = [
+        Term(group=str(n), name="month", value=value, unit=unit, formula="") for n, (unit, value) in enumerate(asked)
+    ]
+    shown = [group.lines[0].value for group in explanations.working_groups(terms)]
+    assert shown == ["45,376.80 USD", "8,212 USD", "0.00234 USD", "1,466,416 tokens", "188.4 ms"]
+
+
 def test_rejections_are_grouped_by_reason_the_commonest_first() -> None:
     groups = present_inference(plan_factory(), {}, "").rejected
     assert [(group.title, group.count) for group in groups] == [

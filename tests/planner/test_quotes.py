@@ -158,6 +158,8 @@ def test_what_the_seller_pays_by_is_not_in_the_buyers_documents(tenant: Tenant, 
     assert "10 % off" not in told
     assert "Buku 2026" not in json.dumps(printed(snapshot, wording("id")))
     assert snapshot.plan is not None
+    assert "+" in version.catalog_version
+    assert snapshot.plan.catalog_version == version.catalog_version.partition("+")[0]
     assert "list_price" not in {fact.code for fact in snapshot.plan.facts}
 
 
@@ -200,6 +202,15 @@ def test_rupiah_at_a_stated_rate_with_indonesian_tax(tenant: Tenant) -> None:
     assert snapshot.tax is not None
     assert "131/2024" in snapshot.tax.source
     assert all(not (amount or 0) % 1 for line in snapshot.lines for amount in (line.once, line.monthly, line.term))
+
+
+def test_a_rate_of_a_day_to_come_blocks(tenant: Tenant) -> None:
+    tomorrow = (timezone.localdate() + timedelta(days=1)).isoformat()
+    for day, count in ((timezone.localdate().isoformat(), 0), (tomorrow, 1)):
+        terms = TERMS | {"currency": "IDR", "items": [ITEM | {"currency": "USD"}], "fx": [RUPIAH | {"rate_date": day}]}
+        draft = quotes.create_quote(scope=tenant.scope(), terms=terms)
+        problems = quotes.priced(draft, timezone.now()).problems
+        assert [problem.field for problem in problems] == ["fx.0.rate_date"] * count
 
 
 @pytest.mark.usefixtures("catalog")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.documents.spreadsheet import render_xlsx
-from planner.documents.tables import COLUMNS, TableError, as_cell, from_cell, read_csv, render_csv
+from planner.documents.tables import COLUMNS, NUMBERS, TableError, as_cell, from_cell, read_csv, render_csv
 from tests.planner.documents.quotes import ITEMS, long_quote, quote
 
 FORMULAS = [
@@ -36,6 +36,17 @@ FORMULAS = [
 @pytest.mark.parametrize("snapshot", [quote(), long_quote(60), quote(items=[replace(ITEMS[0], unit_price=None)])])
 def test_csv_reads_back_to_the_same_lines(snapshot):
     assert read_csv(render_csv(snapshot)) == snapshot.lines
+
+
+def test_a_table_as_a_spreadsheet_with_decimal_commas_saves_it_reads_back_too():
+    snapshot = quote()
+    rows = list(csv.reader(io.StringIO(render_csv(snapshot).decode("utf-8-sig"), newline="")))
+    numbers = [rows[0].index(name) for name in NUMBERS]
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=";").writerows(
+        [cell.replace(".", ",") if place in numbers else cell for place, cell in enumerate(row)] for row in rows
+    )
+    assert read_csv(text.getvalue().encode()) == snapshot.lines
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), max_size=40))
