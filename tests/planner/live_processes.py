@@ -40,9 +40,9 @@ def environment(**more: str) -> dict[str, str]:
 class LiveProcess:
     """A Celery process in a session of its own, so that it can be killed with all its children."""
 
-    def __init__(self, *arguments: str, log: Path, broker_url: str = "") -> None:
+    def __init__(self, *arguments: str, log: Path, broker_url: str = "", **more: str) -> None:
         self.log = log
-        elsewhere = {"CELERY_BROKER_URL": broker_url} if broker_url else {}
+        elsewhere = more | ({"CELERY_BROKER_URL": broker_url} if broker_url else {})
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "celery", "--quiet", "-A", "planner.celery", *arguments],
@@ -69,6 +69,13 @@ def start_worker(folder: Path, *, processes: int = 1, broker_url: str = "") -> L
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     include = ("-I", "tests.planner.slow_worker", "--concurrency", str(processes))
     return LiveProcess("worker", *include, *quiet, log=folder / "worker.log", broker_url=broker_url)
+
+
+def start_worker_that_never_merges(folder: Path, reached: Path) -> LiveProcess:
+    """A worker that has a simulation's parts done and stops before it puts them together; ``reached`` is made then."""
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--concurrency", "1")
+    include = ("-I", "tests.planner.slow_merge_worker")
+    return LiveProcess("worker", *include, *quiet, log=folder / "merge.log", SLOW_MERGE_REACHED=str(reached))
 
 
 def start_beat(folder: Path) -> LiveProcess:
