@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.engine.simulate.layout import MAX_FALLBACKS
 from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.records import MAX_FALLBACKS
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_question import CapacityQuestion

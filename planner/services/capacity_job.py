@@ -14,7 +14,8 @@ from planner.models import User
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
-from planner.services.simulation_job import SimulationJob, check_options, read_part, read_simulation, too_many_requests
+from planner.services.simulation_job import SimulationJob, check_options, read_simulation
+from planner.services.simulation_region import read_part, too_many_requests
 from planner.services.stored_traces import has_trace, may_use_trace
 
 MOST_REQUESTS: Final = 5_000_000

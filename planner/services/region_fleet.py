@@ -12,7 +12,7 @@ from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.planned_fleet import PlannedFleet
 from planner.engine.simulate.planned_replica import Lengths
 from planner.services.region_traffic import interleave
-from planner.services.simulation_job import Region
+from planner.services.simulation_region import Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,7 +21,7 @@ from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.fleet_search import FIXED, Changes, Share, holds, point, rank, scaling_changes
 from planner.services.served import Served, together
-from planner.services.simulation_job import Region
+from planner.services.simulation_region import Region
 
 Sizes = tuple[int, ...]
 """Replicas of each region."""

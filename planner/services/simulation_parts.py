@@ -27,7 +27,8 @@ from planner.services.region_fleet import alike, linked_fleet, linked_source
 from planner.services.run_kind import ReportProgress, Task
 from planner.services.served import RentedPool, Served, pack
 from planner.services.simulation import PlannedCluster, Told, TrafficSource, planned_cluster, serve
-from planner.services.simulation_job import MEMBERS, Region, SimulationJob, read_simulation
+from planner.services.simulation_job import MEMBERS, SimulationJob, read_simulation
+from planner.services.simulation_region import Region
 from planner.services.stored_traces import open_trace, stored_bytes, trace_refused
 from planner.services.trace_columns import TraceError
 from planner.services.trace_files import Trace, read_trace_stream

@@ -12,9 +12,10 @@ import math
 
 from planner.engine.simulate.codes import CANCELLED, NONE, PREFILLING, QUEUE_TIMEOUT
 from planner.engine.simulate.compiled import inner
-from planner.engine.simulate.layout import MAX_PREFERRED, State
+from planner.engine.simulate.layout import State
 from planner.engine.simulate.queues import leave_waiting, pop_finish, push_finish, set_next
 from planner.engine.simulate.recording import leave_served, leave_unserved
+from planner.engine.simulate.records import MAX_PREFERRED
 
 
 @inner

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from planner.engine.simulate.codes import BATCHED, CONTINUOUS, DECODE, NONE, POLICIES, PREFILL, WHOLE
-from planner.engine.simulate.layout import MAX_FALLBACKS, MAX_PREFERRED
+from planner.engine.simulate.records import MAX_FALLBACKS, MAX_PREFERRED
 from planner.engine.step_time import StepCoefficients
 
 Policy = Literal["round_robin", "least_outstanding", "power_of_two", "least_kv", "prefix_aware", "session_affinity"]

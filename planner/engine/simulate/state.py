@@ -9,25 +9,19 @@ from typing import Any
 import numpy as np
 
 from planner.engine.simulate.codes import BATCHED, NONE, RELEASE
-from planner.engine.simulate.layout import (
+from planner.engine.simulate.layout import COARSE, FINE, HEAT_ROWS, OCTAVES, TIME_BINS, Array, State
+from planner.engine.simulate.records import (
     BIN,
-    COARSE,
     COEFFICIENTS,
     ENTRY,
     EVENT,
-    FINE,
     FLEET,
-    HEAT_ROWS,
     KIND,
-    OCTAVES,
     POOL,
     REPLICA,
     ROW,
     SAMPLE,
     SLOT,
-    TIME_BINS,
-    Array,
-    State,
 )
 from planner.engine.simulate.setup import ClosedLoop
 
