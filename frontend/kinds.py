@@ -11,8 +11,9 @@ from frontend.answers.inference import present_inference
 from frontend.answers.shown import Answer
 from frontend.answers.training import SeriesOf, present_training
 from frontend.query import TRAFFIC_WAYS, Asked, traffic_way
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion, UnsupportedModel
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.selectors.scope import Scope

@@ -30,5 +30,8 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 def display_name(user: User) -> str:
-    """How pages and messages call a person."""
-    return user.email or user.username
+    """How pages and messages call a person, or a service account."""
+    if user.email:
+        return user.email
+    account = getattr(user, "service_account", None)
+    return account.name if account else user.username

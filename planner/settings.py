@@ -8,7 +8,22 @@ import environ
 from django.core.management.utils import get_random_secret_key
 
 from planner.compiled_cache import compiled_cache_folder
+from planner.fixed_settings import (
+    AUTH_PASSWORD_VALIDATORS,
+    CONTENT_SECURITY_POLICY,
+    DRF_STANDARDIZED_ERRORS,
+    SPECTACULAR_SETTINGS,
+)
 from planner.logs import configure_logs
+from planner.rates import api_rates, page_rates
+
+# Django reads them here.
+__all__ = [
+    "AUTH_PASSWORD_VALIDATORS",
+    "CONTENT_SECURITY_POLICY",
+    "DRF_STANDARDIZED_ERRORS",
+    "SPECTACULAR_SETTINGS",
+]
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -229,16 +244,6 @@ AUDITLOG_LOGENTRY_MODEL = "planner.AuditEntry"
 MIGRATION_MODULES = {"auditlog": None}
 AUDITLOG_USE_FK_STRING_REPRESENTATION = True
 
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
-]
-
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("id", "Bahasa Indonesia")]
 LOCALE_PATHS = [BASE_DIR / "frontend" / "locale"]
@@ -260,47 +265,12 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
 }
 
-# htmx's hash of the empty style is the one inline style a page carries.
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": ["'none'"],
-        "script-src": ["'self'"],
-        "style-src": ["'self'", "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"],
-        "img-src": ["'self'", "data:"],
-        "font-src": ["'self'"],
-        "connect-src": ["'self'"],
-        "form-action": ["'self'"],
-        "base-uri": ["'none'"],
-        "frame-ancestors": ["'none'"],
-    },
-}
-
 LOGGING = configure_logs(
     level=env.str("LOG_LEVEL", default="INFO"), log_format=env.str("LOG_FORMAT", default="console")
 )
 
 
-def _calls_a_minute(name: str, default: int) -> int:
-    """``60`` or ``60/min``."""
-    return int(env.str(name, default=f"{default}/min").removesuffix("/min"))
-
-
-# Calls a minute of one caller, by tier and kind of call.
-API_RATES = {
-    tier: {
-        kind: _calls_a_minute(f"API_{kind.upper()}_RATE{suffix}", calls * factor)
-        for kind, calls in (("plan", 60), ("read", 600), ("run", 20))
-    }
-    for tier, suffix, factor in (("anonymous", "", 1), ("free", "_FREE", 2), ("team", "_TEAM", 10))
-}
-# The same of the pages: plans drawn (each change of the form asks for one) and jobs started.
-PAGE_RATES = {
-    tier: {
-        f"page_{kind}": _calls_a_minute(f"PAGE_{kind.upper()}_RATE{suffix}", calls * factor)
-        for kind, calls in (("plan", 300), ("run", 20))
-    }
-    for tier, suffix, factor in (("anonymous", "", 1), ("free", "_FREE", 2), ("team", "_TEAM", 10))
-}
+API_RATES, PAGE_RATES = api_rates(env), page_rates(env)
 # Of organizations founded from now on: free or team.
 DEFAULT_TIER = env.str("DEFAULT_TIER", default="free")
 
@@ -318,30 +288,4 @@ REST_FRAMEWORK = {
     # A client can write X-Forwarded-For itself: only the entries of our own proxies are believed.
     "NUM_PROXIES": NUM_PROXIES,
     "URL_FORMAT_OVERRIDE": None,
-}
-DRF_STANDARDIZED_ERRORS = {
-    "EXCEPTION_HANDLER_CLASS": "planner.api.errors.ApiExceptionHandler",
-    "EXCEPTION_FORMATTER_CLASS": "planner.api.errors.ApiExceptionFormatter",
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Takar API",
-    "DESCRIPTION": "Plans and prices GPU clusters for LLM inference and training, with the working shown.",
-    "VERSION": "1.0.0",
-    "LICENSE": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
-    "SERVE_INCLUDE_SCHEMA": False,
-    "TAGS": [
-        {"name": "plans", "description": "The two questions, answered at once."},
-        {"name": "catalog", "description": "What the planner knows, with source and date."},
-        {"name": "runs", "description": "Jobs that take longer than a request may."},
-        {"name": "organizations", "description": "Who works together: members, invitations, keys, the audit log."},
-        {"name": "price books", "description": "What an organization pays; its plans use the book that is in use."},
-        {"name": "scenarios", "description": "Saved plans: versions, comments, links, what changed since."},
-        {
-            "name": "webhooks",
-            "description": "Other systems told what happens: signed, retried, with a log of deliveries.",
-        },
-        {"name": "quotes", "description": "Offers in writing: frozen when issued, numbered without gaps, as files."},
-    ],
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["planner.api.schema.add_components", "planner.api.conditions.add_conditions"],
 }

@@ -21,10 +21,8 @@ from planner.engine.answers import (
     Rejection,
     ServingSpeed,
     Term,
-    TrainingOption,
-    TrainingPlan,
-    TrainingSpeed,
 )
+from planner.engine.training_answers import TrainingOption, TrainingPlan, TrainingSpeed
 
 PRICED_ON = date(2026, 11, 29)
 MODEL = ModelSummary(

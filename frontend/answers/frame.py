@@ -13,7 +13,8 @@ from frontend.answers import explanations, parts
 from frontend.answers.shown import Answer, Chart, Part
 from frontend.figures import canvas, scatter, stacks
 from frontend.sentences import shown
-from planner.engine.answers import GpuMemory, InferencePlan, Rejection, TrainingPlan
+from planner.engine.answers import GpuMemory, InferencePlan, Rejection
+from planner.engine.training_answers import TrainingPlan
 
 COMPARED = 5
 """Bars in a cost chart."""

@@ -16,16 +16,8 @@ from frontend.figures.canvas import SERIES
 from frontend.query import canonical_query, default_text
 from frontend.sentences import shown
 from planner.engine.advice import Advice
-from planner.engine.answers import (
-    Cluster,
-    Confidence,
-    GpuMemory,
-    InferenceOption,
-    Layout,
-    ModelSummary,
-    Price,
-    TrainingOption,
-)
+from planner.engine.answers import Cluster, Confidence, GpuMemory, InferenceOption, Layout, ModelSummary, Price
+from planner.engine.training_answers import TrainingOption
 
 PART_COLORS = 7
 """Swatch classes that the style sheet has; figures use the same order."""

@@ -16,7 +16,7 @@ from frontend.answers.training_charts import charts
 from frontend.answers.training_series_charts import deeper_charts
 from frontend.answers.training_table import columns, row
 from frontend.sentences import shown
-from planner.engine.answers import TrainingOption, TrainingPlan
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
 

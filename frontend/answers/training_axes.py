@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import AxisCost, StepCosts
-from planner.engine.answers import TrainingOption, TrainingPlan
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_series import TrainingSeries
 
 USEFUL = ("compute", "attention", "elementwise", "teacher")

@@ -11,7 +11,7 @@ from frontend.answers import frame, parts
 from frontend.answers.shown import Chart
 from frontend.answers.training_series_charts import stages_chart
 from frontend.figures import canvas, scatter, stacks
-from planner.engine.answers import TrainingOption, TrainingPlan
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_series import TrainingSeries
 
 

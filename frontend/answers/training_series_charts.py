@@ -10,8 +10,9 @@ from frontend import numbers, words
 from frontend.answers import parts
 from frontend.answers.shown import Chart, Part, Twin
 from frontend.figures import canvas, scatter, stacks
-from planner.engine.answers import GpuMemory, TrainingOption
+from planner.engine.answers import GpuMemory
 from planner.engine.training.search import USABLE_SHARE
+from planner.engine.training_answers import TrainingOption
 from planner.engine.training_series import MicroBatchPoint, ScalingPoint, StageMemory, TrainingSeries
 
 EXPOSED = ("tensor_comm", "context_comm", "expert_comm", "pipeline_comm", "data_comm")

@@ -11,7 +11,7 @@ from frontend import numbers, words
 from frontend.answers import parts, table_cells
 from frontend.answers.shown import Cell, Column, Row
 from frontend.query import canonical_query
-from planner.engine.answers import TrainingOption
+from planner.engine.training_answers import TrainingOption
 from planner.engine.training_question import TrainingQuestion
 
 

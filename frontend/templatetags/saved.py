@@ -20,9 +20,17 @@ def usd(value: Decimal | None) -> str:
 
 
 @register.filter
+def usd_exact(value: Decimal | None) -> str:
+    """US dollars to the cent (a price to all its digits), where amounts are compared: their difference is theirs."""
+    if value is None:
+        return numbers.NOTHING
+    return "$" + numbers.fixed(value, max(2, -int(value.normalize().as_tuple().exponent)))
+
+
+@register.filter
 def usd_less(value: Decimal) -> str:
     """How much less a negative difference is."""
-    return numbers.money(-value)
+    return usd_exact(-value)
 
 
 @register.filter

@@ -14,7 +14,8 @@ from frontend.kinds import KINDS, plan_for
 from frontend.query import read_query
 from frontend.tenancy import active_scope
 from frontend.views.guard import limited, needs_catalog
-from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
+from planner.engine.answers import InferenceOption, InferencePlan
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.services.audit import note_export
 
 PLACE = ("rank", "provider", "region", "country", "instance_type", "accelerator", "purchase_option")

@@ -15,8 +15,9 @@ from planner.api.components import ref
 from planner.api.openapi import RATE_HEADERS, answer, error_responses
 from planner.api.tenant import ORGANIZATION, PRIVATE
 from planner.api.throttles import PlanThrottle
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
 from planner.engine.workload import InferenceQuestion

@@ -8,6 +8,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from planner.accounts import display_name
 from planner.api.components import MONEY, ref
 from planner.documents.snapshot import SCHEMA, snapshot_to_json
 from planner.models import SHOWN_STATUSES, Quote, Scenario, ScenarioComment, ScenarioVersion, ShareLink
@@ -34,7 +35,7 @@ class ScenarioSerializer(serializers.ModelSerializer[Scenario]):
 
     @extend_schema_field(serializers.CharField(allow_null=True))
     def get_created_by(self, row: Scenario) -> str | None:
-        return row.created_by.email or row.created_by.username if row.created_by else None
+        return display_name(row.created_by) if row.created_by else None
 
 
 class ScenarioVersionSerializer(serializers.ModelSerializer[ScenarioVersion]):

@@ -55,7 +55,7 @@ class ScenariosView(TenantListView):
     }
 
     def rows(self) -> QuerySet[Scenario]:
-        return self.scope.rows(Scenario).select_related("created_by")
+        return self.scope.rows(Scenario).select_related("created_by__service_account")
 
     @operation(
         CHANGE,

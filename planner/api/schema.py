@@ -16,10 +16,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from planner.api.components import ERROR_COMPONENTS, MONEY, NULL, PRESET_COMPONENTS, RUN_REQUEST_COMPONENTS, Schema, ref
 from planner.api.typed_schema import input_schemas
 from planner.documents.snapshot import QuoteSnapshot
-from planner.engine.answers import Confidence, InferencePlan, TrainingPlan
+from planner.engine.answers import Confidence, InferencePlan
 from planner.engine.field_spec import FieldSpec, allowed_range, specs
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
 from planner.engine.workload import InferenceQuestion

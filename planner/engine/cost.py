@@ -11,8 +11,9 @@ from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from planner.engine.answers import InferenceOption, Price, TrainingOption
+from planner.engine.answers import InferenceOption, Price
 from planner.engine.hardware import Offer
+from planner.engine.training_answers import TrainingOption
 from planner.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, TOKENS_PER_MILLION
 
 CENT: Final = Decimal("0.01")

@@ -245,6 +245,8 @@ def allowed_range(spec: FieldSpec) -> str:
     '1 to 10,000,000 tokens'
     >>> allowed_range(FieldSpec(kind="number", unit="req/s", minimum=1e-6, maximum=1e17))
     '0.000001 to 1e+17 req/s'
+    >>> allowed_range(FieldSpec(kind="integer", minimum=0, maximum=2**53 - 1))
+    '0 to 9,007,199,254,740,991'
     >>> allowed_range(FieldSpec(kind="number", minimum=2.5e-5, maximum=1))
     '0.000025 to 1'
     """
@@ -257,7 +259,7 @@ def allowed_range(spec: FieldSpec) -> str:
 def _bound(value: float | None) -> str:
     if value is None:
         return say("any")
-    is_whole = value == int(value) and abs(value) < 1e15
+    is_whole = value == int(value) and abs(value) < 1e16
     if 1e-6 <= value < 1e-4:
         return say("{value:.6f}", value=value)
     return say("{value:,.0f}", value=value) if is_whole else say("{value:g}", value=value)

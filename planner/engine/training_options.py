@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.answers import Cluster, Confidence, GpuMemory, Layout, TrainingOption, TrainingSpeed
+from planner.engine.answers import Cluster, Confidence, GpuMemory, Layout
 from planner.engine.confidence import confidence_beyond, confidence_of
 from planner.engine.cost import CENT, price_of, quantize, usd_per_million_tokens
 from planner.engine.offers import OfferTable
@@ -19,6 +19,7 @@ from planner.engine.training.candidates import RECOMPUTE, SHARDING
 from planner.engine.training.goodput import Reliability, interruptions_per_day, interval_s
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts
+from planner.engine.training_answers import TrainingOption, TrainingSpeed
 from planner.engine.training_clusters import Clusters
 from planner.engine.training_limits import storage_usd_per_hour
 from planner.engine.training_question import TrainingQuestion

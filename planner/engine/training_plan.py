@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from planner.engine.advice import Advice
 from planner.engine.alternatives import training_alternatives
-from planner.engine.answers import Rejection, TrainingOption, TrainingPlan
+from planner.engine.answers import Rejection
 from planner.engine.checked_advice import Tried, checked
 from planner.engine.cost import recommended
 from planner.engine.errors import Faults, InvalidQuestion
@@ -30,6 +30,7 @@ from planner.engine.sentences import noun, say
 from planner.engine.training.profile import TrainingProfiles
 from planner.engine.training.search import BestLayouts, search_layouts
 from planner.engine.training_advice import advise
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_clusters import Clusters, training_clusters
 from planner.engine.training_options import build_options
 from planner.engine.training_over_limits import Slowdown, advise_limits, reject_options

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.engine.advice import Advice
-from planner.engine.answers import TrainingOption
 from planner.engine.cost import recommended
 from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import Noun, say
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
 from planner.engine.training.recipe import is_eager
+from planner.engine.training_answers import TrainingOption
 from planner.engine.training_question import TrainingQuestion
 
 MINUTES_PER_DAY: Final = 24.0 * 60.0

@@ -8,7 +8,7 @@ from datetime import date
 
 import numpy as np
 
-from planner.engine.answers import Layout, TrainingOption
+from planner.engine.answers import Layout
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_arch import ModelArch
 from planner.engine.offers import OfferTable, offer_table
@@ -23,6 +23,7 @@ from planner.engine.training.search import (
 )
 from planner.engine.training.stages import stage_memories
 from planner.engine.training.step import StepTime, step_time
+from planner.engine.training_answers import TrainingOption
 from planner.engine.training_clusters import Clusters, training_clusters
 from planner.engine.training_options import layout_of, recompute_name, sharding_name
 from planner.engine.training_question import TrainingQuestion

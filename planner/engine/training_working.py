@@ -7,7 +7,7 @@ from dataclasses import fields
 from decimal import Decimal
 from typing import Final
 
-from planner.engine.answers import Cluster, GpuMemory, Price, Term, TrainingSpeed
+from planner.engine.answers import Cluster, GpuMemory, Price, Term
 from planner.engine.sentences import say
 from planner.engine.training.goodput import (
     Reliability,
@@ -17,6 +17,7 @@ from planner.engine.training.goodput import (
 )
 from planner.engine.training.search import BestLayouts
 from planner.engine.training.step import StepTime, longest_resource
+from planner.engine.training_answers import TrainingSpeed
 from planner.engine.training_limits import checkpoint_bytes_per_param
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_run import Run

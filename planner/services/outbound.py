@@ -196,6 +196,8 @@ def _literal(host: str) -> IpAddress | None:
 
 
 def _is_listed(address: IpAddress) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return _is_listed(address.ipv4_mapped)
     return any(
         address in ipaddress.ip_network(listed, strict=False)
         for listed in settings.WEBHOOK_ALLOWED_NETWORKS

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from planner.documents.snapshot import from_plain
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_series import TrainingSeries
 
 

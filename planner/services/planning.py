@@ -16,7 +16,8 @@ from django.utils import timezone
 from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import CatalogNotLoaded, catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
-from planner.engine.answers import InferencePlan, TrainingOption, TrainingPlan
+from planner.engine.answers import InferencePlan
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.engine_versions import release_key
 from planner.engine.errors import Faults, FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot

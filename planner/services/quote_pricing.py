@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -134,21 +134,16 @@ class _Rates:
         """The writer's own rate, in either direction, else the organization's or the catalog's."""
         for given in self._terms.fx:
             if {given.base, given.quote} == {base, quote}:
-                return FxRate(
-                    base=given.base,
-                    quote=given.quote,
-                    rate=given.rate,
-                    rate_date=given.rate_date,
-                    source=given.source,
-                )
+                return _rate(given)
         if USD not in (base, quote):
             return None
         dated = exchange_rate(self._organization, quote if base == USD else base, self._today)
-        if dated is None:
-            return None
-        return FxRate(
-            base=dated.base, quote=dated.quote, rate=dated.rate, rate_date=dated.rate_date, source=dated.source
-        )
+        return None if dated is None else _rate(dated)
+
+
+def _rate(stated: object) -> FxRate:
+    """The rate that the writer, the organization or the catalog states: all call its parts the same."""
+    return FxRate(**{f.name: getattr(stated, f.name) for f in fields(FxRate)})
 
 
 def _item(place: int, item: ItemTerms, terms: QuoteTerms, rates: _Rates, problems: list[FieldError]) -> Item:
@@ -233,14 +228,7 @@ def _future_rates(terms: QuoteTerms, today: date) -> Iterator[FieldError]:
 
 
 def _party(terms: PartyTerms, name: str) -> Party:
-    return Party(
-        name=terms.name or name,
-        address=terms.address,
-        tax_id=terms.tax_id,
-        contact=terms.contact,
-        email=terms.email,
-        reference=terms.reference,
-    )
+    return replace(Party(**{f.name: getattr(terms, f.name) for f in fields(Party)}), name=terms.name or name)
 
 
 def _exclusions(terms: QuoteTerms) -> Iterator[Statement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import date
 from decimal import Decimal
 
@@ -31,15 +32,7 @@ def tax_of(terms: TaxTerms, today: date, problems: list[FieldError]) -> Tax | No
                     code="required",
                 )
             )
-        return Tax(
-            name=terms.name,
-            country=terms.country,
-            rate=terms.rate,
-            base_numerator=terms.base_numerator,
-            base_denominator=terms.base_denominator,
-            valid_from=None,
-            source=terms.source,
-        )
+        return _tax(terms, terms.rate, None)
     rule = tax_rule(terms.country, today)
     if rule is None:
         problems.append(
@@ -52,15 +45,13 @@ def tax_of(terms: TaxTerms, today: date, problems: list[FieldError]) -> Tax | No
             )
         )
         return None
-    return Tax(
-        name=rule.name,
-        country=rule.country,
-        rate=rule.rate,
-        base_numerator=rule.base_numerator,
-        base_denominator=rule.base_denominator,
-        valid_from=rule.valid_from,
-        source=rule.source,
-    )
+    return _tax(rule, rule.rate, rule.valid_from)
+
+
+def _tax(stated: TaxTerms | TaxRule, rate: Decimal, valid_from: date | None) -> Tax:
+    """The tax line of what the writer or the catalog states: both call its parts the same."""
+    same = {f.name: getattr(stated, f.name) for f in fields(Tax) if f.name not in ("rate", "valid_from")}
+    return Tax(**same, rate=rate, valid_from=valid_from)
 
 
 def tax_rule(country: str, on: date) -> TaxRule | None:
@@ -71,14 +62,7 @@ def tax_rule(country: str, on: date) -> TaxRule | None:
 
 def tax_rate(tax: Tax) -> TaxRate:
     """The tax as amounts are reckoned with it."""
-    return TaxRate(
-        id="tax-1",
-        name=tax.name,
-        rate=tax.rate,
-        base_numerator=tax.base_numerator,
-        base_denominator=tax.base_denominator,
-        source=tax.source,
-    )
+    return TaxRate(id="tax-1", **{f.name: getattr(tax, f.name) for f in fields(TaxRate) if f.name != "id"})
 
 
 def withholding_of(terms: QuoteTerms, priced: Priced, currency: Currency) -> Withholding | None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
+from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.models import ScenarioVersion
 from planner.selectors.scope import Scope
 from planner.services.scenarios import make_plan, usd_of

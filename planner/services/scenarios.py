@@ -12,10 +12,11 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from planner.engine.answers import InferenceOption, InferencePlan, TrainingOption, TrainingPlan
+from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import TURNS
 from planner.engine.sentences import say
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.models import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
 from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name

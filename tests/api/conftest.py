@@ -12,9 +12,10 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import get_resolver
 
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan
 from planner.engine.errors import FieldError
 from planner.engine.question_reading import parse_question, read_with_faults
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services import planning

@@ -13,9 +13,10 @@ from django.http import QueryDict
 from frontend.answers.parts import ways_out
 from frontend.query import default_text, read_query
 from planner.engine.advice import Advice
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan
 from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.units import GIB
 from planner.engine.workload import InferenceQuestion

@@ -9,8 +9,8 @@ import pytest
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.model_summary import warnings
 from planner.engine.param_count import count_parameters
+from tests.engine.published_configs import GEMMA_3_27B
 from tests.engine.published_models import published
-from tests.engine.test_hf_config import GEMMA_3_27B
 
 SIGLIP = {
     "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,

@@ -10,10 +10,10 @@ import pytest
 from catalog.model_files import find_model
 from catalog.training_files import training_profiles
 from planner.engine.advice import Advice
-from planner.engine.answers import TrainingPlan
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_plan import plan_training
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.unused_fields import INFERENCE_RULES, ONLY_EXPERTS, ONLY_SPOT, TRAINING_RULES, unused

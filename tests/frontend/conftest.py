@@ -10,8 +10,9 @@ import pytest
 from django.urls import get_resolver
 
 from frontend import words
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan
 from planner.engine.question_reading import parse_question
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services import planning

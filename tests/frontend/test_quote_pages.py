@@ -11,6 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from planner.models import Quote, Role, Scenario, ScenarioComment, ShareLink
+from planner.services.price_book_inputs import DiscountInput, PriceBookInput
+from planner.services.price_books import add_entry, create_price_book
 from planner.services.quotes import create_quote, priced
 from planner.services.scenarios import save_scenario
 from tests.planner.organizations import Tenant, tenant_factory
@@ -113,6 +115,21 @@ def test_a_scenario_page_tells_the_plan_and_what_changed(tenant: Tenant, kind: s
     opened = client.get(re.search(r'primary" href="(/[^"]*)"', page)[1].replace("&amp;", "&"))  # type: ignore[index]
     assert opened.status_code == 200
     assert f"{address('scenarios', tenant)}" in client.get(address("scenarios", tenant)).content.decode()
+
+
+@pytest.mark.usefixtures("catalog")
+def test_amounts_that_are_compared_subtract(tenant: Tenant) -> None:
+    scope = tenant.scope()
+    found = save_scenario(scope=scope, name="Chat", kind="inference", question=QUESTION)
+    book = create_price_book(scope=scope, values=PriceBookInput(name="Contract"))
+    add_entry(scope=scope, book=book, values=DiscountInput(provider="", percent=Decimal(10)))
+    page = signed_in(tenant, Role.PLANNER).get(address("scenario-changes", tenant, found.uuid)).content.decode()
+    less = re.search(r"costs \$([\d,.]+) less", page)
+    row = re.search(r"Cost a month</th><td>\$([\d,.]+)</td><td>\$([\d,.]+)</td>", page)
+    assert less is not None
+    assert row is not None
+    then, now, difference = (Decimal(text.replace(",", "")) for text in (*row.groups(), less[1]))
+    assert then - now == difference > 0
 
 
 @pytest.mark.usefixtures("catalog")

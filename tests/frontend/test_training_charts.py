@@ -11,7 +11,8 @@ from django.utils.translation import override
 from frontend.answers.training import present_training
 from frontend.answers.training_axes import step_costs
 from frontend.answers.training_series_charts import deeper_charts, stages_chart
-from planner.engine.answers import Layout, Term, TrainingOption, TrainingPlan
+from planner.engine.answers import Layout, Term
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_series import MicroBatchPoint, ScalingPoint, StageMemory, TrainingSeries
 from tests.factories import training_option, training_plan_factory
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from planner.accounts import display_name
 from planner.engine.errors import InvalidQuestion
 from planner.models import ApiKey, AuditEntry, Membership, Role, ServiceAccount, User
 from planner.selectors.scope import Forbidden
@@ -36,6 +37,7 @@ def test_a_key_opens_its_organization_with_role_and_scopes(acme: Tenant) -> None
     assert scope.allows("planner.use_prices")
     assert not scope.allows("planner.view_price_book")
     assert not scope.user.has_usable_password()
+    assert display_name(scope.user) == "ERP"
 
 
 def test_only_its_hash_is_kept(acme: Tenant) -> None:

@@ -19,6 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from django.test import override_settings
 
 from planner.services import outbound
 from planner.services.outbound import Refused, checked_url, may_be_called, post
@@ -65,6 +66,13 @@ def test_no_address_inside_may_be_called(address: str) -> None:
     with pytest.raises(Refused) as refused:
         checked_url(f"https://{host}/hook")
     assert refused.value.code == "address"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1"])
+def test_an_allowed_network_is_that_inside_ipv6_too(address: str) -> None:
+    with override_settings(WEBHOOK_ALLOWED_NETWORKS=["127.0.0.0/8"]):
+        assert may_be_called(ipaddress.ip_address(address))
+    assert not may_be_called(ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("address", [PUBLIC, "2606:4700::1111", "::ffff:93.184.215.14", "64:ff9b::5db8:d70e"])

@@ -11,8 +11,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
 from catalog.selectors import CatalogNotLoaded
-from planner.engine.answers import InferencePlan, TrainingPlan
+from planner.engine.answers import InferencePlan
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
 from planner.engine.workload import InferenceQuestion, PlaceAndPurchase

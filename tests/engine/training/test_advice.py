@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.engine.advice import FieldValue
-from planner.engine.answers import TrainingPlan
+from planner.engine.training_answers import TrainingPlan
 from tests.engine.training.test_plan import plan
 
 LARGE = {"model": "llama-3.1-405b", "tokens": 1e9}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.engine.answers import TrainingPlan
 from planner.engine.errors import InvalidQuestion
+from planner.engine.training_answers import TrainingPlan
 from tests.engine.small_catalog import TODAY
 from tests.engine.training.test_plan import plan, term
 

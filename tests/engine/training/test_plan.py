@@ -10,10 +10,10 @@ import pytest
 
 from catalog.model_files import find_model
 from catalog.training_files import training_profiles
-from planner.engine.answers import TrainingOption, TrainingPlan
 from planner.engine.errors import InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.question_reading import parse_question
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_plan import plan_training
 from planner.engine.training_question import TrainingQuestion
 from tests.engine.small_catalog import TODAY, accelerator, snapshot

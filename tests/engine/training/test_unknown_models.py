@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from catalog.training_files import training_profiles
-from planner.engine.answers import TrainingPlan
 from planner.engine.hf_config import parse_hf_config
 from planner.engine.question_reading import parse_question
+from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_plan import plan_training
 from planner.engine.training_question import TrainingQuestion
 from tests.engine.small_catalog import TODAY, snapshot
