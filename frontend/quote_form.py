@@ -243,7 +243,7 @@ def _label(name: str, prefix: str) -> str:
         "base": _("One unit of"),
         "quote": _("is in"),
         "rate": _("Rate, as a fraction") if prefix in ("tax", "withholding") else _("Rate"),
-        "rate_date": _("On"),
+        "rate_date": _("Day of the rate"),
         "country": _("Country"),
         "base_numerator": _("on parts"),
         "base_denominator": _("of parts"),

@@ -123,7 +123,9 @@ def rank(tried: Mapping[str, Any]) -> tuple[Any, ...]:
     """What holds the limits is preferred, the cheapest of it; else what comes closest to holding them."""
     if tried["met"]:
         return (0, tried["cost_usd"], tried["replicas"])
-    return (1, -(tried["goodput_share"] or 0.0), tried["cost_usd"])
+    # Where none keeps a request within them, the one that is soonest is closest: not the cheapest.
+    waits = tuple(math.inf if tried[name] is None else tried[name] for name in ("ttft_ms", "tpot_ms"))
+    return (1, -(tried["goodput_share"] or 0.0), *waits, tried["cost_usd"])
 
 
 def rounds_left(met: Mapping[int, bool], sizes: Sequence[int], width: int) -> int:

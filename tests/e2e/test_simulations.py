@@ -140,7 +140,7 @@ def test_a_result_is_drawn_zoomed_and_downloaded(open_page: OpenPage) -> None:
     box = page.locator("#plot-run-ttft .nsewdrag").bounding_box()
     assert box is not None
     middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.1, middle, steps=5)
+    page.mouse.move(box["x"] + box["width"] * 0.02, middle, steps=5)
     expect(page.locator("#plot-run-ttft .hoverlayer .hovertext")).to_have_count(3)
     page.mouse.move(box["x"] + box["width"] * 0.3, middle)
     page.mouse.down()

@@ -7,9 +7,11 @@ import html
 import io
 import re
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from catalog.models import ModelArchitecture
@@ -248,3 +250,15 @@ def test_a_page_that_is_not_there(client: Client, path: str) -> None:
     status, text = page(client, path)
     assert status == 404
     assert "No such page" in text
+
+
+def test_every_table_that_scrolls_marks_its_edge(client: Client) -> None:
+    templates = Path(settings.BASE_DIR) / "frontend" / "templates"
+    boxes = [
+        (path.name, box)
+        for path in templates.rglob("*.html")
+        for box in re.findall(r'<div class="scroll" role="region"[^>]*>', path.read_text(encoding="utf-8"))
+    ]
+    assert len(boxes) > 20
+    assert [name for name, box in boxes if "data-scroll" not in box] == []
+    assert "js/table" in client.get("/docs/").content.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from planner.engine.errors import InvalidQuestion
 from planner.services.capacity_job import read_capacity
 from planner.services.capacity_run import run_capacity_search
-from planner.services.fleet_search import scaling_changes
+from planner.services.fleet_search import rank, scaling_changes
 from planner.services.run_kind import ReportProgress, Spread, Task, in_turn
 from planner.services.simulation_parts import serve_part
 
@@ -192,3 +193,11 @@ def test_targets_follow_what_a_replica_carries() -> None:
     assert sorted({change["min_replicas"] for change in changes}) == [1, 2, 4]
     assert sorted({change["scaling_target"] for change in changes}) == [0.4, 0.55, 0.7, 0.85]
     assert {(change["replicas"], change["max_replicas"]) for change in changes} == {(8, 16)}
+
+
+def test_where_no_request_is_within_the_limits_the_soonest_fleet_is_the_closest() -> None:
+    cheap = {"met": False, "goodput_share": 0.0, "ttft_ms": 13e6, "tpot_ms": 30.0, "cost_usd": Decimal("1")}
+    soon = cheap | {"ttft_ms": 10_300.0, "cost_usd": Decimal("256")}
+    unknown = cheap | {"ttft_ms": None, "cost_usd": Decimal("0.5")}
+    some = cheap | {"goodput_share": 0.1, "ttft_ms": 20e6}
+    assert sorted([cheap, soon, unknown, some], key=rank) == [some, soon, cheap, unknown]

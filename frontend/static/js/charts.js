@@ -91,9 +91,12 @@
     };
   };
 
+  // What has been drawn as it is to look now: a group that opens draws the rest.
+  let done = new WeakSet();
   const draw = (plot, paper) => {
     const script = document.getElementById(plot.dataset.figure);
     if (!script || !window.Plotly) return;
+    done.add(plot);
     const figure = JSON.parse(script.textContent);
     const { tokens, ...meta } = figure.layout.meta;
     const colors = colorsOf(tokens);
@@ -115,13 +118,16 @@
     const own = ++order;
     for (const plot of plots) {
       if (own !== order) return;
-      draw(plot);
+      if (!done.has(plot)) draw(plot);
       await new Promise((resolve) => setTimeout(resolve));
     }
   };
   // A chart in a closed group has no width to be drawn to: it waits until the group is opened.
   const isFolded = (plot) => plot.closest("details:not([open])") !== null;
-  const drawAll = () => drawEach([...document.querySelectorAll("[data-figure]")].filter((plot) => !isFolded(plot)));
+  const drawAll = () => {
+    done = new WeakSet();
+    return drawEach([...document.querySelectorAll("[data-figure]")].filter((plot) => !isFolded(plot)));
+  };
 
   const save = async (button) => {
     const plot = document.getElementById(button.dataset.png);
@@ -150,7 +156,8 @@
   document.addEventListener(
     "toggle",
     ({ target }) => {
-      if (target.open) for (const plot of target.querySelectorAll("[data-figure]")) draw(plot);
+      if (!target.open) return;
+      for (const plot of target.querySelectorAll("[data-figure]")) if (!done.has(plot)) draw(plot);
     },
     true,
   );
