@@ -100,7 +100,7 @@ def _typed_parts(query: QueryDict) -> dict[str, str]:
 
 
 def _from_plan(asked: Asked) -> dict[str, str]:
-    """Traffic like the plan's: its mean load, and lengths whose mean is the asked one."""
+    """Traffic like the plan's: its mean load or its clients, and lengths whose mean is the asked one."""
     try:
         like = traffic_of_plan(asked.raw, parse_question(InferenceQuestion, asked.raw), {})
     except InvalidQuestion:
@@ -148,6 +148,9 @@ def _form(
     request: HttpRequest, asked: Asked, typed: Mapping[str, str], errors: Sequence[FieldError], status: int = 200
 ) -> HttpResponse:
     faults = {error.field: error for error in reversed(errors)}
+    if typed.get("traffic-clients"):
+        # Clients that wait have no load of their own, not even the default one.
+        typed = {"traffic-requests_per_second": "", **typed}
     query = canonical_query(asked.given, InferenceQuestion)
     fields = {name: _field(name, typed, faults.get(name), query) for name in _all_names()}
     shown = [name for name in fields if name != "fleet-option"]

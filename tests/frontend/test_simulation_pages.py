@@ -37,6 +37,19 @@ def test_the_form_is_filled_in_from_the_question(client: Client, catalog: object
     assert re.search(r'name="traffic-input_median"[^>]* value="77"', text)
 
 
+def test_a_plans_clients_are_clients_in_the_form(client: Client, catalog: object) -> None:
+    question = "model=Llama+3.1+8B&concurrency=64&accelerators=h100-sxm"
+    text = client.get(f"{FORM}?{question}").content.decode()
+    assert re.search(r'name="traffic-clients"[^>]* value="64"', text)
+    assert re.search(r'name="traffic-requests_per_second"[^>]* value=""', text)
+    typed = {"question": question, "traffic-clients": "32", "traffic-think_s": "1.5", "traffic-hours": "0.1"}
+    assert client.post(FORM, typed).status_code == 302
+    assert Run.objects.get().params["traffic"] == {"clients": 32, "think_s": 1.5, "hours": 0.1}
+    both = client.post(FORM, typed | {"traffic-requests_per_second": "3"})
+    assert both.status_code == 400
+    assert "Clients that wait for their answers send at no given rate" in both.content.decode()
+
+
 def test_a_post_starts_the_job_with_typed_values(client: Client, catalog: object) -> None:
     response = post(client, **{"traffic-hours": "0.5", "fleet-policy": "round_robin", "fleet-replicas": "3"})
     run = Run.objects.get()
