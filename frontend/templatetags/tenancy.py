@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 from django import template
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from frontend import organization_words, words
+from frontend.once import FIELD
 from planner.selectors.scope import Scope
 from planner.services.tiers import usage
 
@@ -34,6 +38,12 @@ def organization_tabs(scope: Scope) -> list[tuple[str, str, str]]:
         for key, label, permission in tabs
         if scope.allows(permission)
     ]
+
+
+@register.simple_tag
+def once() -> SafeString:
+    """The field by which a form that is sent twice is known again."""
+    return format_html('<input type="hidden" name="{}" value="{}">', FIELD, uuid4())
 
 
 TAB_QUOTAS = {

@@ -10,12 +10,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.entry import Entry, build_entry
+from frontend.once import made_once
 from frontend.sentences import shown
 from frontend.tenancy import choose, my_scopes
 from frontend.views.guard import organization_page, signed_in
 from planner.engine.errors import InvalidQuestion
 from planner.models import User
-from planner.selectors.scope import Scope, scope_of
+from planner.selectors.scope import Scope, scope_of, scopes_of
 from planner.services.json_input import read_form
 from planner.services.organization_inputs import OrganizationInput
 from planner.services.organizations import create_organization, rename_organization
@@ -31,14 +32,21 @@ def organizations(request: HttpRequest) -> HttpResponse:
         assert isinstance(request.user, User)
         try:
             name = read_form(OrganizationInput, {"name": request.POST.get("name", "")}).name
-            created = create_organization(user=request.user, name=name)
+            user = request.user
+            made = made_once(
+                request,
+                "organization",
+                lambda: create_organization(user=user, name=name).uuid,
+                lambda uuid: any(scope.organization.uuid == uuid for scope in scopes_of(user=user)),
+            )
         except InvalidQuestion as invalid:
             entry = build_entry(OrganizationInput, request.POST.dict(), invalid.errors)
         except Conflict as conflict:
             return _list(request, entry, shown(conflict.message), status=409)
         else:
-            choose(request, scope_of(user=request.user, organization=created.uuid))
-            return redirect("organization", slug=created.slug)
+            scope = scope_of(user=user, organization=made)
+            choose(request, scope)
+            return redirect("organization", slug=scope.organization.slug)
     return _list(request, entry, "", status=400 if entry.has_errors else 200)
 
 

@@ -54,6 +54,9 @@ def answer_fragment(request: HttpRequest, kind: str) -> HttpResponse:
     """The answer alone, swapped in as the form changes; 422 with the faults where there is none."""
     this = KINDS[kind]
     asked = read_query(request.GET, this.question_type)
+    if request.headers.get("Sec-Fetch-Dest") == "document":
+        # Opened by itself it would have neither head nor form.
+        return HttpResponseRedirect(f"{_page_url(kind)}?{canonical_query(asked.given, this.question_type)}")
     outcome = plan_for(this, asked, active_scope(request))
     context = _context(this, asked, outcome)
     response = (

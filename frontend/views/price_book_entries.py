@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.entry import Entry, build_entry, posted
+from frontend.once import made_once
 from frontend.price_book_kinds import KINDS, EntryKind, given_of, listed_for
 from frontend.typed_numbers import read_form
 from frontend.views.guard import needs_catalog, organization_page
@@ -52,7 +53,7 @@ def _form(
     this: EntryKind,
     row: PriceBookRow | None,
     shown: dict[str, Any],
-    keep: Callable[..., object],
+    keep: Callable[..., PriceBookRow],
 ) -> HttpResponse:
     """The form with what is ``shown`` in it; what was posted is kept, or comes back with its faults."""
     if request.method != "POST":
@@ -60,7 +61,15 @@ def _form(
     given = posted(request.POST, this.input_type)
     try:
         values: Any = read_form(this.input_type, given)
-        keep(scope=scope, values=values)
+        if row is not None:
+            keep(scope=scope, values=values)
+        else:
+            made_once(
+                request,
+                f"price-book-entry:{book.pk}",
+                lambda: keep(scope=scope, values=values).uuid,
+                lambda uuid: scope.rows(this.model).filter(uuid=uuid).exists(),
+            )
     except InvalidQuestion as invalid:
         return _page(request, scope, book, this, row, _entry(this, scope, book, given, invalid.errors), status=400)
     messages.success(request, _("Saved."))

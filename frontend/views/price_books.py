@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from frontend.entry import Entry, build_entry, posted
 from frontend.forms import allowed_text, error_text
+from frontend.once import made_once
 from frontend.price_book_kinds import KINDS, term_text
 from frontend.typed_numbers import read_form
 from frontend.views.guard import needs_catalog, organization_page
@@ -41,10 +42,15 @@ def price_books(request: HttpRequest, scope: Scope) -> HttpResponse:
         return _list_page(request, scope, build_entry(PriceBookInput, {}))
     given = posted(request.POST, PriceBookInput)
     try:
-        book = services.create_price_book(scope=scope, values=read_form(PriceBookInput, given))
+        book = made_once(
+            request,
+            f"price-book:{scope.organization.pk}",
+            lambda: services.create_price_book(scope=scope, values=read_form(PriceBookInput, given)).uuid,
+            lambda uuid: scope.rows(PriceBook).filter(uuid=uuid).exists(),
+        )
     except InvalidQuestion as invalid:
         return _list_page(request, scope, build_entry(PriceBookInput, given, invalid.errors), status=400)
-    return redirect("price-book", slug=scope.organization.slug, uuid=book.uuid)
+    return redirect("price-book", slug=scope.organization.slug, uuid=book)
 
 
 def _list_page(request: HttpRequest, scope: Scope, entry: Entry, status: int = 200) -> HttpResponse:

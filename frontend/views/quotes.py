@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from catalog.models import TaxRule
 from frontend import quote_words
 from frontend.forms import allowed_text, error_text
+from frontend.once import made_once
 from frontend.quote_form import QuoteForm, build_quote_form, posted_terms, unclear_numbers
 from frontend.quote_shown import shown_quote
 from frontend.views.guard import organization_page
@@ -69,8 +70,14 @@ def new_quote(request: HttpRequest, scope: Scope) -> HttpResponse:
     named = request.POST.get("scenario", "")
     if named:
         version = read_scenarios.version_of(read_scenarios.scenario(scope, _uuid(named)))
-    quote = quotes.create_quote(scope=scope, version=version, terms={"language": quote_words.document_language()})
-    return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+    terms = {"language": quote_words.document_language()}
+    made = made_once(
+        request,
+        f"new-quote:{scope.organization.pk}",
+        lambda: quotes.create_quote(scope=scope, version=version, terms=terms).uuid,
+        lambda uuid: scope.rows(Quote).filter(uuid=uuid).exists(),
+    )
+    return redirect("quote", slug=scope.organization.slug, uuid=made)
 
 
 @organization_page("planner.view_quote")
@@ -155,12 +162,20 @@ def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
             quote = quotes.issue_quote(scope=scope, quote=quote)
             messages.success(request, _("Issued as %(number)s.") % {"number": quote.number})
     except InvalidQuestion as invalid:
-        added = f"{what}.{len(terms[what]) - 1}." if action == "add" and what in NEW_ROWS else None
-        if added and all(error.field.startswith(added) for error in invalid.errors):
-            # A row that nobody has filled in yet is no fault: it stands in the form, to be saved with it.
-            return _page(request, scope, quote, terms=terms)
-        return _page(request, scope, quote, terms=terms, errors=invalid.errors, status=400)
+        errors = _of_filled_rows(invalid.errors, terms) if action == "add" else invalid.errors
+        return _page(request, scope, quote, terms=terms, errors=errors, status=400 if errors else 200)
     return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+
+
+def _of_filled_rows(errors: Sequence[FieldError], terms: Mapping[str, Any]) -> list[FieldError]:
+    """Without the faults of rows that nobody has filled in yet: they stand in the form, to be saved with it."""
+    empty = tuple(
+        f"{section}.{place}."
+        for section, new in NEW_ROWS.items()
+        for place, row in enumerate(terms[section])
+        if all(str(row.get(name) or "") in ("", str(value)) for name, value in new.items() if name != "of")
+    )
+    return [error for error in errors if not error.field.startswith(empty)]
 
 
 def _state(quote: Quote) -> str:
@@ -204,6 +219,7 @@ def _page(
         "quote": quote,
         "form": form,
         "has_errors": bool(errors),
+        "is_unsaved": terms is not None,
         "seen": _state(quote),
         "file_errors": [f"{error_text(error)} {allowed_text(error)}" for error in file_errors],
         "state": quote_words.quote_status(state),

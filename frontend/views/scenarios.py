@@ -9,6 +9,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -16,14 +17,15 @@ from frontend.answers.comparison import comparison
 from frontend.answers.saved import present_saved, question_link
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
+from frontend.once import made_once
 from frontend.query import Asked, canonical_query, read_query
 from frontend.quote_words import document_language
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import needs_catalog, organization_page, signed_in
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.models import Scenario, ShareLink, User
+from planner.models import Quote, Scenario, ScenarioComment, ShareLink, User
 from planner.selectors import scenarios as read
-from planner.selectors.scope import NotFound, Scope, scope_of
+from planner.selectors.scope import NotFound, Scope, scope_of, scopes_of
 from planner.services import quotes, scenarios
 from planner.services.organizations import create_organization
 from planner.services.scenario_changes import what_changed
@@ -46,7 +48,7 @@ def save_plan(request: HttpRequest, kind: str) -> HttpResponse:
     errors: list[FieldError] = list(asked.errors)
     if request.method == "POST" and not errors:
         try:
-            return _saved(request, _chosen_scope(request, scopes), kind, asked, then)
+            return _saved(request, scopes, kind, asked, then)
         except InvalidQuestion as invalid:
             errors = invalid.errors
         except Conflict as conflict:
@@ -127,8 +129,15 @@ def changes(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
         "version": version,
         "planner_link": question_link(version),
         "is_training": found.kind == "training",
+        "scope": scope,
+        "tab": "scenarios",
+        "scenario": found,
     }
-    return render(request, "frontend/scenario/changes.html", context)
+    is_fragment = request.headers.get("HX-Request") == "true"
+    template = "frontend/scenario/changes.html" if is_fragment else "frontend/scenario/changes_page.html"
+    response = render(request, template, context)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
 
 
 @organization_page("planner.view_scenario")
@@ -160,17 +169,29 @@ def _done(request: HttpRequest, scope: Scope, found: Scenario, action: str) -> S
         case "rename":
             return scenarios.rename_scenario(scope=scope, scenario=found, name=post.get("name", ""))
         case "clone":
-            return scenarios.clone_scenario(scope=scope, scenario=found, name=post.get("name", ""))
+            copy = made_once(
+                request,
+                f"clone:{found.pk}",
+                lambda: scenarios.clone_scenario(scope=scope, scenario=found, name=post.get("name", "")).uuid,
+                lambda uuid: scope.rows(Scenario).filter(uuid=uuid).exists(),
+            )
+            return read.scenario(scope, copy)
         case "archive" | "restore":
             return scenarios.archive_scenario(scope=scope, scenario=found, archived=action == "archive")
         case "comment":
-            scenarios.comment_on(scope=scope, scenario=found, text=post.get("text", ""))
+            made_once(
+                request,
+                f"comment:{found.pk}",
+                lambda: scenarios.comment_on(scope=scope, scenario=found, text=post.get("text", "")).uuid,
+                lambda uuid: scope.rows(ScenarioComment).filter(uuid=uuid).exists(),
+            )
         case "share":
-            days = post.get("days", "")
-            lasts = int(days) if days.isdecimal() and len(days) < 6 else None
-            _link, token = scenarios.create_link(scope=scope, scenario=found, name=post.get("name", ""), days=lasts)
-            # The secret is shown once, on the next page of this session alone.
-            request.session[NEW_LINK] = request.build_absolute_uri(reverse("shared", args=[token]))
+            made_once(
+                request,
+                f"link:{found.pk}",
+                lambda: _new_link(request, scope, found),
+                lambda uuid: scope.rows(ShareLink).filter(uuid=uuid).exists(),
+            )
         case "revoke":
             link = scope.get(ShareLink, _uuid(post.get("link", "")))
             scenarios.revoke_link(scope=scope, link=link)
@@ -178,6 +199,15 @@ def _done(request: HttpRequest, scope: Scope, found: Scenario, action: str) -> S
         case _:
             raise Http404
     return found
+
+
+def _new_link(request: HttpRequest, scope: Scope, found: Scenario) -> UUID:
+    days = request.POST.get("days", "")
+    lasts = int(days) if days.isdecimal() and len(days) < 6 else None
+    link, token = scenarios.create_link(scope=scope, scenario=found, name=request.POST.get("name", ""), days=lasts)
+    # The secret is shown once, on the next page of this session alone.
+    request.session[NEW_LINK] = request.build_absolute_uri(reverse("shared", args=[token]))
+    return link.uuid
 
 
 def _chosen_scope(request: HttpRequest, scopes: list[Scope]) -> Scope:
@@ -189,23 +219,42 @@ def _chosen_scope(request: HttpRequest, scopes: list[Scope]) -> Scope:
     return next((each for each in scopes if each.organization.slug == request.POST.get("organization")), scopes[0])
 
 
-def _saved(request: HttpRequest, scope: Scope, kind: str, asked: Asked, then: str) -> HttpResponse:
+def _saved(request: HttpRequest, scopes: list[Scope], kind: str, asked: Asked, then: str) -> HttpResponse:
+    """Keep the plan, once however often its form is sent; then to what was made."""
     option, note = asked.page.get("option", ""), request.POST.get("note", "")
     existing = request.POST.get("scenario", "")
-    if existing:
-        found = read.scenario(scope, _uuid(existing))
-        scenarios.add_version(scope=scope, scenario=found, question=asked.raw, option=option, note=note)
-    else:
-        found = scenarios.save_scenario(
-            scope=scope, name=request.POST.get("name", ""), kind=kind, question=asked.raw, option=option, note=note
-        )
-    if then == "quote" and scope.allows("planner.change_quote"):
+
+    def make() -> UUID:
+        scope = _chosen_scope(request, scopes)
+        if existing:
+            found = read.scenario(scope, _uuid(existing))
+            scenarios.add_version(scope=scope, scenario=found, question=asked.raw, option=option, note=note)
+        else:
+            found = scenarios.save_scenario(
+                scope=scope, name=request.POST.get("name", ""), kind=kind, question=asked.raw, option=option, note=note
+            )
+        if then != "quote" or not scope.allows("planner.change_quote"):
+            return found.uuid
         found.refresh_from_db()
         terms = {"language": document_language()}
-        quote = quotes.create_quote(scope=scope, version=read.version_of(found), terms=terms)
-        return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
-    messages.success(request, _("Saved."))
-    return redirect("scenario", slug=scope.organization.slug, uuid=found.uuid)
+        return quotes.create_quote(scope=scope, version=read.version_of(found), terms=terms).uuid
+
+    made = made_once(request, "save-plan", make, lambda uuid: _page_of(request, uuid) is not None)
+    page, slug = _page_of(request, made) or ("", "")
+    if not page:
+        raise Http404
+    if page == "scenario":
+        messages.success(request, _("Saved."))
+    return redirect(page, slug=slug, uuid=made)
+
+
+def _page_of(request: HttpRequest, uuid: UUID) -> tuple[str, str] | None:
+    """Which page shows the quote or scenario of that name, in which of the visitor's organizations as they are now."""
+    for scope in scopes_of(user=request.user):
+        for page, rows in (("quote", scope.rows(Quote)), ("scenario", scope.rows(Scenario))):
+            if rows.filter(uuid=uuid).exists():
+                return page, scope.organization.slug
+    return None
 
 
 def _existing(scopes: list[Scope], kind: str) -> list[tuple[str, str]]:

@@ -10,12 +10,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from planner.models import Quote, Role, Scenario, ScenarioComment, ShareLink
+from planner.models import Discount, Organization, PriceBook, Quote, Role, Scenario, ScenarioComment, ShareLink
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
 from planner.services.price_books import add_entry, create_price_book
 from planner.services.quotes import create_quote, priced
 from planner.services.scenarios import save_scenario
-from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.organizations import Tenant, tenant_factory, user_factory
 from tests.planner.test_quotes import TERMS
 from tests.planner.test_scenarios import QUESTION, TRAINING
 
@@ -110,8 +110,16 @@ def test_a_scenario_page_tells_the_plan_and_what_changed(tenant: Tenant, kind: s
     page = client.get(address("scenario", tenant, found.uuid)).content.decode()
     assert "&lt;b&gt;Chat&lt;/b&gt;" in page
     assert "<b>Chat</b>" not in page
-    changes = client.get(address("scenario-changes", tenant, found.uuid)).content.decode()
+    changes = client.get(
+        address("scenario-changes", tenant, found.uuid), headers={"HX-Request": "true"}
+    ).content.decode()
     assert "Nothing: the same question" in changes
+    assert "<html" not in changes
+    whole = client.get(address("scenario-changes", tenant, found.uuid))
+    assert "HX-Request" in whole["Vary"]
+    assert changes.strip() in whole.content.decode()
+    assert address("scenario", tenant, found.uuid) in whole.content.decode()
+    assert "css/tokens.css" in whole.content.decode()
     opened = client.get(re.search(r'primary" href="(/[^"]*)"', page)[1].replace("&amp;", "&"))  # type: ignore[index]
     assert opened.status_code == 200
     assert f"{address('scenarios', tenant)}" in client.get(address("scenarios", tenant)).content.decode()
@@ -167,6 +175,87 @@ def test_clone_compare_comment_share_and_revoke(tenant: Tenant) -> None:
     act("archive")
     assert "Chat (copy)" in client.get(address("scenarios", tenant)).content.decode()
     assert client.post(address("scenario-act", tenant, found.uuid, "dance")).status_code == 404
+
+
+def shown_once(page: str) -> str:
+    found = re.search(r'name="once" value="([\w-]{36})"', page)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize("then", ["", "quote"])
+@pytest.mark.parametrize("has_organization", [True, False])
+def test_a_plan_saved_twice_by_one_form_is_saved_once(db: None, then: str, has_organization: bool) -> None:
+    client = Client()
+    client.force_login(tenant_factory().people[Role.BUYER] if has_organization else user_factory("newcomer"))
+    once = shown_once(client.get(f"/save/inference/?{QUERY}").content.decode())
+    form = {"question": QUERY, "then": then, "name": "Chat", "organization_name": "Mine", "once": once}
+    # Refused, it has made nothing: mended, it is sent with the same token.
+    assert client.post("/save/inference/", form | {"name": ""}).status_code == 400
+    sent = [client.post("/save/inference/", form) for _ in range(3)]
+    assert [answer.status_code for answer in sent] == [302, 302, 302]
+    assert len({answer["Location"] for answer in sent}) == 1
+    assert client.get(sent[0]["Location"]).status_code == 200
+    assert (Scenario.objects.count(), Quote.objects.count()) == (1, 1 if then else 0)
+    # Who goes back and writes another name means another plan.
+    assert client.post("/save/inference/", form | {"name": "Chat 2"})["Location"] != sent[0]["Location"]
+    found = Scenario.objects.get(name="Chat")
+    version = form | {"scenario": str(found.uuid), "note": "again"}
+    assert len({client.post("/save/inference/", version)["Location"] for _ in range(2)}) == 1
+    found.refresh_from_db()
+    assert found.latest == 2
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_quote_begun_twice_by_one_form_is_begun_once(tenant: Tenant) -> None:
+    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
+    client = signed_in(tenant, Role.BUYER)
+    for page, scenario in (("quotes", ""), ("scenario", str(found.uuid))):
+        shown = client.get(address(page, tenant, *([scenario] if scenario else []))).content.decode()
+        form = {"scenario": scenario, "once": shown_once(shown)}
+        before = Quote.objects.count()
+        made = {client.post(address("new-quote", tenant), form)["Location"] for _ in range(3)}
+        assert (len(made), Quote.objects.count()) == (1, before + 1)
+        # Gone since, it is begun anew.
+        Quote.objects.latest("pk").delete()
+        assert client.post(address("new-quote", tenant), form)["Location"] not in made
+        assert Quote.objects.count() == before + 1
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(
+    ("action", "said", "model"),
+    [
+        ("clone", {"name": "Copy"}, Scenario),
+        ("comment", {"text": "Good."}, ScenarioComment),
+        ("share", {"days": "7"}, ShareLink),
+    ],
+)
+def test_what_is_done_to_a_scenario_twice_by_one_form_is_done_once(
+    tenant: Tenant, action: str, said: dict[str, str], model: type[Scenario | ScenarioComment | ShareLink]
+) -> None:
+    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
+    client = signed_in(tenant, Role.PLANNER)
+    form = {**said, "once": shown_once(client.get(address("scenario", tenant, found.uuid)).content.decode())}
+    before = model.objects.count()
+    for _ in range(2):
+        client.post(address("scenario-act", tenant, found.uuid, action), form)
+    assert model.objects.count() == before + 1
+
+
+def test_other_forms_that_make_something_make_it_once(tenant: Tenant, catalog: None) -> None:
+    client = signed_in(tenant, Role.OWNER)
+    form = {"name": "Branch", "once": shown_once(client.get("/organizations/").content.decode())}
+    assert len({client.post("/organizations/", form)["Location"] for _ in range(2)}) == 1
+    assert Organization.objects.filter(name="Branch").count() == 1
+    books = address("price-books", tenant)
+    form = {"name": "Contract", "once": shown_once(client.get(books).content.decode())}
+    assert [client.post(books, form).status_code for _ in range(2)] == [302, 302]
+    new = address("price-book-entry-new", tenant, PriceBook.objects.get().uuid, "discounts")
+    form = {"percent": "10", "once": shown_once(client.get(new).content.decode())}
+    assert [client.post(new, form).status_code for _ in range(2)] == [302, 302]
+    assert Discount.objects.count() == 1
 
 
 PAGES = ("scenarios", "compare-scenarios", "quotes")
@@ -229,6 +318,11 @@ def test_a_row_that_is_still_empty_is_no_fault(tenant: Tenant) -> None:
     assert added.status_code == 200
     assert "fx-0-rate" in fields(page)
     assert "Nothing was issued" not in page
+    assert 'data-unsaved="already"' in page
+    twice = client.post(address("quote", tenant, quote.uuid), fields(page) | {"action": "add:fx"})
+    assert (twice.status_code, "fx-1-rate" in fields(twice.content.decode())) == (200, True)
+    filled = fields(page) | {"fx-0-rate": "1,2,3", "action": "add:shares"}
+    assert client.post(address("quote", tenant, quote.uuid), filled).status_code == 400
     saved = client.post(address("quote", tenant, quote.uuid), fields(page) | {"action": "save"})
     assert saved.status_code == 400
     client.cookies["django_language"] = "id"

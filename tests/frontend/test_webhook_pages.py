@@ -51,6 +51,9 @@ def test_a_webhook_from_making_to_removing(buyer: Client, acme: Tenant, receiver
     assert "whsec_" not in text(buyer.post(address, form, follow=True))
     assert Webhook.objects.count() == 1
     one = reverse("webhook", args=[acme.organization.slug, webhook.uuid])
+    buyer.cookies["django_language"] = "id"
+    assert all(">Aktif<" in text(buyer.get(page)) for page in (address, one))
+    del buyer.cookies["django_language"]
     act = reverse("webhook-act", args=[acme.organization.slug, webhook.uuid])
     assert "whsec_" not in text(buyer.get(one))
 
