@@ -61,7 +61,7 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
         queue["bin_s"],
         span,
         waiting,
-        _counted(_("Requests")),
+        canvas.Axis(title=_("Requests"), tick=numbers.rounded, is_count=True),
     )
     yield from _heat(timeline, span)
     yield _kv(timeline, span)
@@ -105,7 +105,7 @@ def _replicas(timeline: Mapping[str, Any], span: float) -> Chart:
         axis=canvas.Axis(title=_("Requests/s"), tick=numbers.rounded),
     )
     counts = {_("Ready"): replicas["ready"], _("Billed"): replicas["billed"]}
-    axis = canvas.Axis(title=_("Replicas"), tick=numbers.rounded)
+    axis = canvas.Axis(title=_("Replicas"), tick=numbers.rounded, is_count=True)
     figure = curves.over_time(replicas["bin_s"], span, counts, axis, is_log=False, beside=demand)
     return Chart(id="run-replicas", title=_replica_finding(replicas), figure=figure)
 

@@ -47,6 +47,8 @@ class Axis:
     """Where its ticks stand; round values where none are named."""
     hover: str = ",.4~g"
     """How a value reads on hover, in d3's terms."""
+    is_count: bool = False
+    """Of things that come whole: no ticks between."""
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -158,7 +160,7 @@ def framed(y: Axis, title: str) -> Figure:
 def linear_axis(axis: Axis, largest: float) -> dict[str, Any]:
     """From nothing to a little above ``largest``, its ticks as ``axis`` reads them."""
     high = (largest or 1.0) * 1.05
-    at = linear_ticks(0.0, high)
+    at = [value for value in linear_ticks(0.0, high) if not axis.is_count or value == int(value)]
     return {
         "range": [0, high],
         "tickvals": at,

@@ -493,6 +493,13 @@ def test_axes_read_as_their_charts_titles(client: Client, finished: Run) -> None
     assert ":.1%" in drawn["run-heat-kv"]["data"][0]["hovertemplate"]
 
 
+def test_what_comes_whole_has_no_ticks_between(client: Client, finished: Run) -> None:
+    for name in ("run-replicas", "run-queue"):
+        ticks = figures_of(client, finished)[name]["layout"]["yaxis"]["tickvals"]
+        assert len(ticks) >= 2
+        assert all(tick == int(tick) for tick in ticks)
+
+
 def test_a_scale_of_requests_counts_whole_ones(client: Client, finished: Run) -> None:
     for waiting, legend in (([[0, 1]], ["0", "1"]), ([[0, 5]], ["0", "2", "5"]), ([[0, 0]], ["0"])):
         given = result()
