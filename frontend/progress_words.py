@@ -7,6 +7,9 @@ import re
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from frontend import numbers
+from planner.engine.sentences import WRITTEN_NUMBER
+
 SAID = (
     (
         re.compile(r"Compiling the simulator, once for this installation: about a minute"),
@@ -39,8 +42,14 @@ def progress_words(message: str) -> str:
         return _with_rest(_("%(n)s autoscaler settings") % {"n": tried["n"]}, tried["rest"])
     for pattern, words in SAID:
         if said := pattern.fullmatch(message):
-            return str(words) % said.groupdict() if said.groupdict() else str(words)
+            values = {name: _number(value) for name, value in said.groupdict().items()}
+            return str(words) % values if values else str(words)
     return message
+
+
+def _number(text: str) -> str:
+    """A number with the page's separators."""
+    return numbers.localized(text) if WRITTEN_NUMBER.fullmatch(text) else text
 
 
 def _with_rest(words: str, rest: str | None) -> str:

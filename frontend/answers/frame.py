@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from frontend import answer_words, numbers
+from frontend import answer_words, numbers, words
 from frontend.answers import explanations, parts
+from frontend.answers.parts import Option
 from frontend.answers.shown import Answer, Chart, Part
 from frontend.figures import canvas, scatter, stacks
 from frontend.sentences import shown
 from planner.engine.answers import GpuMemory, InferencePlan, Rejection
+from planner.engine.cost import RECOMMENDABLE_AGE_DAYS
 from planner.engine.training_answers import TrainingPlan
 
 COMPARED = 5
@@ -44,7 +47,7 @@ def memory_chart(memory: GpuMemory) -> Chart:
     )
 
 
-def compared(options: Sequence[parts.Option], chosen: parts.Option) -> list[parts.Option]:
+def compared(options: Sequence[Option], chosen: Option) -> list[Option]:
     """The bars of a cost chart: the chosen option, then the best of each other accelerator in rank order."""
     bars = [chosen]
     seen = {chosen.cluster.accelerator}
@@ -76,19 +79,57 @@ def tradeoff_chart(
     return Chart(id="tradeoff", title=title, figure=figure, parts=legend, note=note)
 
 
-def finding(cheapest: str, faster: str, saved: float, times: float, what: str) -> str:
-    """What a trade-off chart shows: the cheapest, and what the next step in speed costs."""
-    names = {"name": cheapest, "fast": faster, "saved": numbers.percent(saved)}
-    if not faster:
+def priced_lately(options: Sequence[Option]) -> Sequence[Option]:
+    """Those with a price young enough to act on; all where none is."""
+    return [option for option in options if option.price.age_days <= RECOMMENDABLE_AGE_DAYS] or options
+
+
+def cheaper_once(options: Sequence[Option], paid: Callable[[Option], Decimal]) -> tuple[str, ...]:
+    """Said where something costs less at a price too old to act on."""
+    cheapest = min(options, key=paid)
+    if paid(cheapest) >= min(paid(option) for option in priced_lately(options)):
+        return ()
+    said = _("Cheaper, but at a price read %(days)s days ago: %(name)s at %(provider)s for %(money)s.") % {
+        "days": numbers.fixed(cheapest.price.age_days),
+        "name": parts.short_name(cheapest.cluster),
+        "provider": words.provider(cheapest.cluster.provider),
+        "money": numbers.money(paid(cheapest)),
+    }
+    return (said,)
+
+
+def finding(
+    options: Sequence[Option], paid: Callable[[Option], Decimal], takes: Callable[[Option], float], what: str
+) -> str:
+    """What a trade-off chart shows: the cheapest, and the step in speed that saves the most for what it costs more.
+
+    ``takes`` is a wait or a time, as ``what`` says; of ``options`` none takes or costs nothing.
+    """
+    lately = priced_lately(options)
+    cheapest = min(lately, key=lambda option: (paid(option), takes(option)))
+
+    def saved(option: Option) -> float:
+        return 1 - takes(option) / takes(cheapest)
+
+    def more(option: Option) -> float:
+        return float(paid(option) / paid(cheapest)) - 1
+
+    better = [option for option in lately if more(option) <= MOST_PAID - 1 and saved(option) >= LEAST_SAVED]
+    names = {"name": parts.short_name(cheapest.cluster)}
+    if not better:
         return _("%(name)s is cheapest inside your limits; nothing much faster costs under twice as much") % names
-    more = {"more": numbers.percent(times - 1)}
-    if what == "wait":
-        return _("%(name)s is cheapest inside your limits; %(fast)s cuts the wait by %(saved)s for %(more)s more") % (
-            names | more
-        )
-    return _("%(name)s is cheapest inside your limits; %(fast)s cuts the time by %(saved)s for %(more)s more") % (
-        names | more
+    best = max(better, key=lambda option: saved(option) - more(option))
+    names |= {
+        "fast": parts.short_name(best.cluster),
+        "saved": numbers.percent(saved(best)),
+        "more": numbers.percent(more(best)),
+    }
+    said = (
+        _("%(name)s is cheapest inside your limits; %(fast)s cuts the wait by %(saved)s for %(more)s more")
+        if what == "wait"
+        else _("%(name)s is cheapest inside your limits; %(fast)s cuts the time by %(saved)s for %(more)s more")
     )
+    return said % names
 
 
 def bill_legend(names: Mapping[str, str], bill: Mapping[str, float]) -> tuple[Part, ...]:

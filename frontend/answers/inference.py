@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from frontend import answer_words, numbers, words
 from frontend.answers import explanations, frame, parts
-from frontend.answers.inference_charts import charts
+from frontend.answers.inference_charts import charts, paid
 from frontend.answers.inference_table import columns, row
 from frontend.answers.shown import Answer, KeyFigure
 from frontend.sentences import shown
@@ -30,23 +30,34 @@ def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str
         figures=_figures(chosen, at),
         charts=charts(plan, chosen, at),
         table_title=frame.table_title(plan),
-        columns=columns(at),
+        columns=columns(at, is_job=chosen.job is not None),
         rows=tuple(row(option, given, at, chosen.id) for option in plan.options),
         working=explanations.working_groups(chosen.working),
         working_title=_("How %(cluster)s was worked out") % {"cluster": parts.short_name(chosen.cluster)},
         rejected_title=frame.rejected_title(plan),
         rejected=explanations.rejected_groups(plan.rejections),
         ways_out=(),
-        remarks=parts.remarks(plan.advice),
+        remarks=(*parts.remarks(plan.advice), *frame.cheaper_once(plan.options, paid)),
         warnings=parts.warnings(plan.advice),
         assumptions=tuple(shown(text) for text in plan.assumptions),
         facts=parts.model_facts(plan.model),
-        bar_cost=_("%(money)s a month") % {"money": numbers.money(chosen.price.usd_per_month)},
-        bar_speed=_("TTFT %(time)s") % {"time": numbers.duration(chosen.speed.ttft_ms.get(at))},
+        bar_cost=_bar(chosen, at)[0],
+        bar_speed=_bar(chosen, at)[1],
         notice=frame.notice(wanted, chosen.id),
         chosen_id=chosen.id,
         rate=f"{plan.mean_requests_s or chosen.speed.peak_requests_s:.6g}",
         clients=str(max(1, math.ceil(chosen.speed.concurrency))) if math.isfinite(chosen.speed.concurrency) else "",
+    )
+
+
+def _bar(option: InferenceOption, at: str) -> tuple[str, str]:
+    """The phone's bar: cost and wait, of a job its own cost and hours."""
+    if option.job is not None:
+        cost = _("%(money)s for the job") % {"money": numbers.money(option.job.usd)}
+        return cost, _("%(hours)s hours") % {"hours": numbers.rounded(option.job.hours)}
+    return (
+        _("%(money)s a month") % {"money": numbers.money(option.price.usd_per_month)},
+        _("TTFT %(time)s") % {"time": numbers.duration(option.speed.ttft_ms.get(at))},
     )
 
 
@@ -96,7 +107,7 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
     ttft, tpot = speed.ttft_ms.get(at), speed.tpot_ms.get(at)
     cost = KeyFigure(
         label=_("Cost"),
-        value=_("%(money)s /h") % {"money": numbers.money(price.usd_per_hour)},
+        value=_("%(money)s /h") % {"money": numbers.money(price.usd_per_hour, 5)},
         exact=f"{price.usd_per_hour:f} USD/h",
         notes=(
             _("%(gpu)s per GPU · %(node)s per node")

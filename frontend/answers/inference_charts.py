@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from decimal import Decimal
 
 from django.utils.translation import gettext as _
 
@@ -15,52 +15,56 @@ from planner.engine.answers import InferenceOption, InferencePlan
 
 def charts(plan: InferencePlan, chosen: InferenceOption, at: str) -> tuple[Chart, ...]:
     """Cost against latency, one GPU's memory, and what the bill pays for."""
-    return _tradeoff(plan, chosen, at), frame.memory_chart(chosen.memory), _bill(plan, chosen)
+    drawn = _tradeoff(plan, chosen, at), frame.memory_chart(chosen.memory)
+    # Nobody pays a month's bill for a job.
+    return drawn if chosen.job else (*drawn, _bill(plan, chosen))
+
+
+def paid(option: InferenceOption) -> Decimal:
+    """USD a month, or for the whole job."""
+    return option.price.usd_per_month if option.job is None else option.job.usd
 
 
 def _tradeoff(plan: InferencePlan, chosen: InferenceOption, at: str) -> Chart:
-    limit = plan.question.get("ttft_ms")
+    """Cost against the wait for the first token; of a job, against the hours until it is done."""
+
+    def takes(option: InferenceOption) -> float:
+        return option.speed.ttft_ms.get(at) or 0.0 if option.job is None else option.job.hours
+
+    limit = plan.question.get("ttft_ms" if chosen.job is None else "offline_hours")
     x = canvas.Axis(
-        title=_("TTFT %(at)s, log scale") % {"at": words.choice(at)},
-        tick=numbers.duration,
+        title=_wait_title(chosen, at),
+        tick=numbers.rounded if chosen.job else numbers.duration,
         limit=float(limit) if isinstance(limit, int | float) else None,
-        limit_label=_("your TTFT limit"),
+        limit_label=_("your time") if chosen.job else _("your TTFT limit"),
     )
-    y = canvas.Axis(title=_("USD a month, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
+    y = canvas.Axis(
+        title=_("USD for the job, log scale") if chosen.job else _("USD a month, log scale"),
+        tick=lambda value: "$" + numbers.compact_money(value),
+    )
+    known = [option for option in plan.options if takes(option) and paid(option) > 0]
     points = [
         scatter.Point(
             id=option.id,
             group=parts.accelerator(option.cluster),
-            label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.price.usd_per_month))}",
-            x=option.speed.ttft_ms[at],
-            y=float(option.price.usd_per_month),
+            label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(paid(option)))}",
+            x=takes(option),
+            y=float(paid(option)),
             hover=_hover(option, at),
         )
-        for option in plan.options
-        if option.speed.ttft_ms.get(at) and option.price.usd_per_month > 0
+        for option in known
     ]
-    return frame.tradeoff_chart(points, x, y, chosen.id, _finding(plan.options, at))
+    if len(known) >= 2:
+        title = frame.finding(known, paid, takes, "time" if chosen.job else "wait")
+    else:
+        title = _("Cost against time") if chosen.job else _("Cost against wait for the first token")
+    return frame.tradeoff_chart(points, x, y, chosen.id, title)
 
 
-def _finding(options: Sequence[InferenceOption], at: str) -> str:
-    """What the trade-off chart shows, in one line."""
-    known = [option for option in options if option.speed.ttft_ms.get(at) and option.price.usd_per_month > 0]
-    if len(known) < 2:
-        return _("Cost against wait for the first token")
-    cheapest = min(known, key=lambda option: option.price.usd_per_month)
-    most = float(cheapest.price.usd_per_month) * frame.MOST_PAID
-    fastest = min(
-        (option for option in known if float(option.price.usd_per_month) <= most),
-        key=lambda option: (option.speed.ttft_ms[at], option.price.usd_per_month),
-    )
-    saved = 1 - fastest.speed.ttft_ms[at] / cheapest.speed.ttft_ms[at]
-    return frame.finding(
-        parts.short_name(cheapest.cluster),
-        parts.short_name(fastest.cluster) if saved >= frame.LEAST_SAVED else "",
-        saved,
-        float(fastest.price.usd_per_month / cheapest.price.usd_per_month),
-        "wait",
-    )
+def _wait_title(option: InferenceOption, at: str) -> str:
+    if option.job is not None:
+        return _("Hours until it is done, log scale")
+    return _("TTFT %(at)s, log scale") % {"at": words.choice(at)}
 
 
 def bill_parts(option: InferenceOption, mean_requests_s: float) -> dict[str, float]:

@@ -144,4 +144,4 @@ def _cluster(point: Point) -> str:
         return str(point.get("reason") or _("Nothing fits"))
     nodes = ngettext("%(n)s node", "%(n)s nodes", best["nodes"]) % {"n": numbers.fixed(best["nodes"])}
     gpus = f"{numbers.count(float(best['gpus_billed']))}× {parts.without_remark(best['accelerator_name'])}"
-    return f"{gpus} ({nodes}), {parts.place_of(best['provider'], best['region'])}"
+    return f"{gpus} ({nodes}), {parts.place_of(best['provider'], best['region'], best.get('country', ''))}"

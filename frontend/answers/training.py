@@ -49,7 +49,7 @@ def present_training(
         rejected_title=frame.rejected_title(plan),
         rejected=explanations.rejected_groups(plan.rejections),
         ways_out=(),
-        remarks=parts.remarks(plan.advice),
+        remarks=(*parts.remarks(plan.advice), *frame.cheaper_once(plan.options, lambda option: option.usd_total)),
         warnings=parts.warnings(plan.advice),
         assumptions=tuple(shown(text) for text in plan.assumptions),
         facts=(*facts(plan), (_("MFU counts"), shown(chosen.speed.mfu_convention))),

@@ -73,20 +73,7 @@ def _finding(options: Sequence[TrainingOption]) -> str:
     drawn = [option for option in options if option.speed.days > 0 and option.usd_total > 0]
     if len(drawn) < 2:
         return _("Cost against time")
-    cheapest = min(drawn, key=lambda option: option.usd_total)
-    most = float(cheapest.usd_total) * frame.MOST_PAID
-    fastest = min(
-        (option for option in drawn if float(option.usd_total) <= most),
-        key=lambda option: (option.speed.days, option.usd_total),
-    )
-    saved = 1 - fastest.speed.days / cheapest.speed.days
-    return frame.finding(
-        parts.short_name(cheapest.cluster),
-        parts.short_name(fastest.cluster) if saved >= frame.LEAST_SAVED else "",
-        saved,
-        float(fastest.usd_total / cheapest.usd_total),
-        "time",
-    )
+    return frame.finding(drawn, lambda option: option.usd_total, lambda option: option.speed.days, "time")
 
 
 def _bill(plan: TrainingPlan, chosen: TrainingOption) -> Chart:

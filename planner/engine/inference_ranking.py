@@ -37,7 +37,7 @@ class Sized:
     """Spares included."""
     nodes: IntArray
     latency_s: FloatArray
-    """A whole request at the SLO percentile: TTFT + (output - 1) x TPOT."""
+    """A whole request at the SLO percentile: TTFT + (output - 1) x TPOT; of a job, all of it."""
     cycle: Cycle
     """At the peak's load."""
     full_limit: tuple[str, ...]
@@ -54,7 +54,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
-    """Options as (offer, candidate) pairs, cheapest first; equal lengths."""
+    """Options as (offer, candidate) pairs, cheapest first (a job's by what it costs); equal lengths."""
 
     offer: IntArray
     """Row of the offer table."""
@@ -103,10 +103,19 @@ def split_nodes(
 
 
 def request_latency_s(sizing: Sizing, question: InferenceQuestion) -> FloatArray:
-    """Time of a whole request at the question's percentile."""
+    """Time of a whole request at the question's percentile; of a job, all of it."""
+    if question.offline_requests is not None:
+        rate = np.asarray(sizing.estimate.requests_s, dtype=np.float64) * sizing.replicas
+        with np.errstate(divide="ignore"):
+            return np.asarray(question.offline_requests / rate, dtype=np.float64)
     at = question.slo_percentile
     tokens = max(question.output_tokens - 1, 0)
     return np.asarray(sizing.estimate.ttft_s[at] + tokens * sizing.estimate.tpot_s[at], dtype=np.float64)
+
+
+def paid_for(usd_per_hour: FloatArray, latency_s: FloatArray, question: InferenceQuestion) -> FloatArray:
+    """What options are ranked by: the rent, or of a job, what its own hours cost."""
+    return usd_per_hour if question.offline_requests is None else usd_per_hour * latency_s
 
 
 def frontier(group: IntArray, cost: FloatArray, latency: FloatArray) -> BoolArray:
@@ -150,13 +159,14 @@ def rank(
     enough, refused = in_stock(table, offer, sized.nodes[candidate])
     offer, candidate = offer[enough], candidate[enough]
     usd = table.usd_per_node_hour[offer] * sized.nodes[candidate]
-    order = np.lexsort((sized.latency_s[candidate], usd))
+    order = np.lexsort((sized.latency_s[candidate], paid_for(usd, sized.latency_s[candidate], question)))
     offer, candidate, usd = offer[order], candidate[order], usd[order]
     latency = sized.latency_s[candidate]
     budget = question.budget_usd_per_month
     within = np.ones(len(usd), dtype=np.bool_) if budget is None else usd * HOURS_PER_MONTH <= budget
     pareto = np.zeros(len(usd), dtype=np.bool_)
-    pareto[within] = frontier(np.zeros(int(within.sum()), dtype=np.int64), usd[within], latency[within])
+    cost = paid_for(usd, latency, question)
+    pareto[within] = frontier(np.zeros(int(within.sum()), dtype=np.int64), cost[within], latency[within])
     return Ranking(
         offer=offer,
         candidate=candidate,

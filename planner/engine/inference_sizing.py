@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.engine.answers import Rejection
 from planner.engine.candidates import Candidates
 from planner.engine.inference_evaluate import Evaluated, evaluate, serving_candidates
-from planner.engine.inference_ranking import Sized, frontier, nodes_needed, request_latency_s, split_nodes
+from planner.engine.inference_ranking import Sized, frontier, nodes_needed, paid_for, request_latency_s, split_nodes
 from planner.engine.inference_rejections import reject_nodes, reject_slow, reject_unfit
 from planner.engine.kv_cache import kv_bytes_per_sequence
 from planner.engine.memory import ServingMemoryProfile
@@ -98,7 +98,7 @@ def _front(
     latency = np.concatenate(
         [request_latency_s(part.sizing, question)[rows] for part, rows in zip(placed, good, strict=True)]
     )
-    unbeaten = frontier(shape, nodes.astype(np.float64), latency)
+    unbeaten = frontier(shape, paid_for(nodes.astype(np.float64), latency, question), latency)
     ends = np.cumsum([len(rows) for rows in good])[:-1]
     return [rows[keep] for rows, keep in zip(good, np.split(unbeaten, ends), strict=True)]
 

@@ -191,6 +191,7 @@ def _best(option: InferenceOption) -> dict[str, Any]:
         {
             "provider": cluster.provider,
             "region": cluster.region,
+            "country": cluster.country,
             "instance_type": cluster.instance_type,
             "accelerator_name": cluster.accelerator_name,
             "nodes": cluster.nodes,

@@ -296,3 +296,14 @@ def test_memory_of_an_engine_without_logs_is_extrapolated() -> None:
     assert option.memory_confidence.high > one().memory_confidence.high
     unknown = plan(config=LLAMA_CONFIG | {"model_type": "brand_new"}, model="").options[0]
     assert unknown.memory_confidence.kind == unknown.admission.confidence.kind == "extrapolated"
+
+
+def test_a_job_is_ranked_by_what_it_costs_itself() -> None:
+    """Not by the month's rent: a dearer cluster that is done in half the time is the cheaper one."""
+    for model in ("llama-3.1-8b", "llama-3.1-70b"):
+        asked = {"offline_requests": 1_000_000, "offline_hours": 24, "requests_per_second": None}
+        options = plan(model=model, **asked).options
+        costs = [option.job.usd for option in options if option.job]
+        assert costs == sorted(costs)
+        front = [option.job.hours for option in options if option.job and option.on_pareto_front]
+        assert front == sorted(front, reverse=True)

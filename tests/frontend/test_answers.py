@@ -16,7 +16,7 @@ from frontend.answers.inference_charts import bill_parts
 from frontend.answers.training import present_training
 from frontend.answers.training_charts import bill_parts as run_bill_parts
 from planner.engine.advice import Advice
-from planner.engine.answers import Confidence, Rejection, Term
+from planner.engine.answers import Confidence, InferenceOption, OfflineJob, Rejection, Term
 from tests.factories import (
     empty_plan_factory,
     inference_option,
@@ -121,6 +121,39 @@ def test_terms_of_different_units_have_no_sum() -> None:
     )
     (group,) = explanations.working_groups(terms)
     assert (group.total, [line.share for line in group.lines]) == ("", [None, None])
+
+
+def test_a_trade_is_what_saves_most_for_what_it_costs_more() -> None:
+    """A tenth of the money for two thirds of the wait is a better trade than 87 % more for a little less."""
+    base = inference_option(0)
+
+    def priced(place: int, name: str, month: int, ttft: float, age: int = 10) -> InferenceOption:
+        option = inference_option(place, id=f"o{place}")
+        return replace(
+            option,
+            cluster=replace(base.cluster, nodes=1, accelerator_name=name),
+            price=replace(base.price, usd_per_month=Decimal(month), age_days=age),
+            speed=replace(base.speed, ttft_ms={"mean": ttft, "p95": ttft}),
+        )
+
+    options = (priced(0, "A", 8760, 660), priced(1, "B", 9344, 239), priced(2, "C", 16_400, 200))
+    title = present_inference(plan_factory(1, options=options), {}, "").charts[0].title
+    assert title.endswith("cuts the wait by 64 % for 7 % more")
+    stale = priced(3, "D", 5000, 700, age=698)
+    answer = present_inference(plan_factory(1, options=(stale, *options)), {}, "o0")
+    assert answer.charts[0].title == title
+    assert answer.remarks[-1].startswith("Cheaper, but at a price read 698 days ago:")
+    assert "$5,000" in answer.remarks[-1]
+
+
+def test_a_job_is_shown_by_its_own_cost_and_hours() -> None:
+    job = OfflineJob(requests=1000, hours=17.8, usd=Decimal("200.51"))
+    options = tuple(replace(inference_option(n, id=f"o{n}"), job=job) for n in range(2))
+    answer = present_inference(plan_factory(1, options=options), {}, "")
+    assert (answer.bar_cost, answer.bar_speed) == ("$201 for the job", "17.8 hours")
+    assert [column.label for column in answer.columns[2:5:2]] == ["$/job", "Hours"]
+    assert [answer.rows[0].cells[place].text for place in (1, 3)] == ["200.51", "17.8"]
+    assert [chart.id for chart in answer.charts] == ["tradeoff", "memory"]
 
 
 def test_the_working_says_money_to_the_cent_and_counts_in_full() -> None:

@@ -11,7 +11,9 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.translation import override
 
+from frontend.progress_words import progress_words
 from planner.engine.answers import InferencePlan
 from planner.models import Run, RunStatus
 from planner.services import plan_sweep
@@ -116,3 +118,9 @@ def test_a_post_without_the_token_is_refused(run: Run) -> None:
     response = strict.post(f"/runs/{run.uuid}/cancel/")
     assert response.status_code == 403
     assert "Form out of date" in response.content.decode()
+
+
+def test_progress_has_the_languages_numbers() -> None:
+    with override("id"):
+        assert progress_words("Planning 4.26 times the load") == "Merencanakan 4,26 kali beban"
+    assert progress_words("Planning 4.26 times the load") == "Planning 4.26 times the load"
