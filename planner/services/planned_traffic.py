@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.engine.errors import InvalidQuestion
-from planner.engine.simulate.traffic_question import says_when, traffic_like
+from planner.engine.simulate.traffic_question import MOST_CLIENTS, says_when, traffic_like
 from planner.engine.workload import InferenceQuestion
 from planner.services.plan_options import chosen_option
 from planner.services.planning import plan_inference
@@ -23,13 +23,13 @@ def traffic_of_plan(
 ) -> dict[str, Any]:
     """The ``given`` fields of traffic, and where they say nothing the plan's load and lengths.
 
-    A fixed number of clients stays one that waits for its answers, unless requests must come ``at_given_times`` or
-    the traffic says when they do: then as many come as the option serves such clients. Raises ``InvalidQuestion``
-    where nothing does.
+    A fixed number of clients stays one that waits for its answers, unless requests must come ``at_given_times``, the
+    traffic says when they do, or the clients are too many for one run: then as many come as the option serves such
+    clients. Raises ``InvalidQuestion`` where nothing does.
     """
     if question.concurrency is None or "requests_per_second" in given or given.get("clients") is not None:
         return traffic_like(question, given)
-    if not at_given_times and not says_when(given):
+    if not at_given_times and not says_when(given) and question.concurrency <= MOST_CLIENTS:
         return traffic_like(question, given)
     try:
         plan = plan_inference(raw)

@@ -24,7 +24,7 @@ from planner.engine.simulate.planned_replica import Lengths, planned_replica
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
-from planner.engine.simulate.setup import BatchedReplica, ClosedLoop
+from planner.engine.simulate.setup import MOST_AT_ONCE, BatchedReplica, ClosedLoop
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
@@ -142,7 +142,7 @@ def serve(
             for pool in planned.fleet.pools
         ),
         replicas=planned.replicas,
-        notes=(*source.notes, *_cut_notes(source, outcome), *_fleet_notes(planned)),
+        notes=(*source.notes, *_cut_notes(source, settings, outcome), *_fleet_notes(planned)),
     )
 
 
@@ -248,10 +248,13 @@ def _hardware_note(option: InferenceOption) -> Sentence:
     return say("Replicas of {gpus} GPUs ({accelerator}, {weights}); {confidence} speed.", **values)
 
 
-def _cut_notes(source: TrafficSource, outcome: Outcome) -> list[Sentence]:
-    if source.loop is None or outcome.requests < MOST_REQUESTS:
-        return []
-    return [say("It ends with the last of {requests:,} requests.", requests=MOST_REQUESTS)]
+def _cut_notes(source: TrafficSource, settings: SimulationQuestion, outcome: Outcome) -> list[Sentence]:
+    notes = []
+    if source.loop is not None and outcome.requests >= MOST_REQUESTS:
+        notes.append(say("It ends with the last of {requests:,} requests.", requests=MOST_REQUESTS))
+    if settings.max_waiting is None and outcome.left["queue_full"]:
+        notes.append(say("Beyond {requests:,} requests at once, further ones are turned away.", requests=MOST_AT_ONCE))
+    return notes
 
 
 def _fleet_notes(planned: PlannedFleet) -> list[Sentence]:

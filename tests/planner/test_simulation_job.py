@@ -18,7 +18,7 @@ from planner.engine.errors import InvalidQuestion
 from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.models import Run, RunStatus, StoredTrace
-from planner.services import runs
+from planner.services import planned_traffic, runs
 from planner.services.generated_traffic import MOST_REQUESTS
 from planner.services.planning import plan_inference
 from planner.services.run_execution import execute_run
@@ -126,6 +126,15 @@ def test_a_fixed_number_of_clients_waits_for_its_answers(catalog: object) -> Non
     given = read_simulation({"question": CLOSED, "traffic": {"requests_per_second": 3}}).regions[0].traffic
     assert given is not None
     assert (given.requests_per_second, given.clients) == (3, None)
+
+
+def test_too_many_clients_for_one_run_are_a_load(catalog: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planned_traffic, "MOST_CLIENTS", 100)
+    traffic = read_simulation({"question": CLOSED}).regions[0].traffic
+    assert traffic is not None
+    assert traffic.clients is None
+    assert traffic.requests_per_second > 5
+    assert list(faults({"question": CLOSED, "traffic": {"clients": 2_000_000}})) == ["traffic.clients"]
 
 
 def test_an_open_plan_may_be_asked_what_clients_get(catalog: object) -> None:

@@ -38,7 +38,7 @@ from planner.engine.simulate.queues import (
     remove_waiting,
     set_next,
 )
-from planner.engine.simulate.recording import leave_unserved, take_sample, time_bin
+from planner.engine.simulate.recording import leave_unserved, take_sample, time_bin, turn_away
 from planner.engine.simulate.routing import drain_held, expire_held, remove_held, route, send_again
 from planner.engine.simulate.sequences import stop_running
 
@@ -86,7 +86,7 @@ def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool) ->
 def _short_of(st: State) -> int:
     """What must grow before the next event can be handled; none usually."""
     fleet = st.fleet[0]
-    if fleet.free_slot == NONE:
+    if fleet.free_slot == NONE and fleet.live < fleet.most_live:
         return GROW_SLOTS
     if fleet.events + fleet.live + 64 > len(st.events):
         return GROW_EVENTS
@@ -116,6 +116,9 @@ def _arrival(st: State, traffic: Traffic, t: float) -> None:
     fleet = st.fleet[0]
     i = fleet.cursor
     fleet.cursor += 1
+    if fleet.live >= fleet.most_live:
+        turn_away(st, traffic.first_request + i, traffic.pool[i] if len(traffic.pool) > 0 else 0, t)
+        return
     s = fleet.free_slot
     request = st.slots[s]
     fleet.free_slot = request.next

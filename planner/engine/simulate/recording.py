@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from planner.engine.simulate.codes import DONE, NONE, RELEASE
+from planner.engine.simulate.codes import DONE, NONE, QUEUE_FULL, RELEASE
 from planner.engine.simulate.compiled import inner
 from planner.engine.simulate.layout import (
     COARSE,
@@ -101,6 +101,26 @@ def leave_unserved(st: State, s: int, t: float, outcome: int) -> None:
         # Who is turned away tries again as a refused request would, so that time passes.
         _release_client(st, s, t + fleet.retry_s)
     _free_slot(st, s, t)
+
+
+@inner
+def turn_away(st: State, number: int, home: int, t: float) -> None:
+    """Count a request that comes while there are as many as there may be, and never gets a slot."""
+    fleet = st.fleet[0]
+    if fleet.arrived == 0:
+        fleet.first_arrival = t
+    fleet.arrived += 1
+    fleet.outcomes[QUEUE_FULL] += 1
+    fleet.last_left = t
+    st.pools[home].arrived += 1
+    b = time_bin(st, t)
+    st.bins[b].arrived += 1
+    st.bins[b].lost += 1
+    if fleet.keep_rows:
+        row = st.rows[fleet.rows]
+        fleet.rows += 1
+        row.request, row.arrival, row.replica, row.outcome = number, t, NONE, QUEUE_FULL
+        row.scheduled, row.first, row.last = math.nan, math.nan, math.nan
 
 
 @inner

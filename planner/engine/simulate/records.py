@@ -180,6 +180,7 @@ FLEET: Final = _record(
         "now": "f8",
         "cursor": "i8",
         "live": "i8",
+        "most_live": "i8",
         "free_slot": "i8",
         "random": "u8",
         "events": "i8",

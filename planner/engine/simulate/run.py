@@ -98,6 +98,7 @@ class Run:
         header["cancel_s"] = math.inf if fleet.client_timeout_s is None else fleet.client_timeout_s
         header["slo_ttft_s"] = math.inf if fleet.slo_ttft_s is None else fleet.slo_ttft_s
         header["slo_tpot_s"] = math.inf if fleet.slo_tpot_s is None else fleet.slo_tpot_s
+        header["most_live"] = fleet.most_at_once
         if fleet.loop is not None:
             state = close_loop(state, fleet.loop, fleet.seed)
         self._use(state._replace(distance=np.ascontiguousarray(distances(fleet))))

@@ -21,6 +21,8 @@ Policy = Literal["round_robin", "least_outstanding", "power_of_two", "least_kv",
 Role = Literal["whole", "prefill", "decode"]
 ROLES: Final = {"whole": WHOLE, "prefill": PREFILL, "decode": DECODE}
 UNLIMITED: Final = 2**62
+MOST_AT_ONCE: Final = 2**22
+"""Some 700 bytes each: 3 GB."""
 IDLE_STEP: Final = StepCoefficients(*[0.0] * len(StepCoefficients._fields))._replace(
     pipeline=1.0, attention_ranks=1.0, prompt_ranks=1.0
 )
@@ -213,6 +215,8 @@ class Fleet:
     """Before the first of them, to another replica where there is one; it doubles each time, up to 64 x."""
     client_timeout_s: float | None = None
     """Clients give up this long after they asked."""
+    most_at_once: int = MOST_AT_ONCE
+    """Requests anywhere in the fleet or waiting for it; who comes then is turned away."""
     loop: ClosedLoop | None = None
     """Where clients wait for their answers; None where requests come as they come."""
     slo_ttft_s: float | None = None

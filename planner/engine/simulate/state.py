@@ -103,6 +103,7 @@ def close_loop(state: State, loop: ClosedLoop, seed: int) -> State:
     """A run before its first request whose clients wait for their answers; those that pause begin with a pause."""
     fleet = state.fleet[0]
     fleet["closed"], fleet["think_s"] = 1, loop.think_s
+    fleet["most_live"] = max(int(fleet["most_live"]), loop.clients)
     fleet["closes_s"] = math.inf if loop.until_s is None else loop.until_s
     if loop.think_s == 0.0:
         fleet["released"] = loop.clients

@@ -18,6 +18,8 @@ from planner.engine.units import SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
 WORKDAYS = 5
+MOST_CLIENTS = 1_000_000
+"""That wait for their answers in one run."""
 OPEN_ONLY = (
     *("requests_per_second", "gap_cv", "daily_peak", "peak_hour", "weekend", "trend_per_week"),
     *("burst_factor", "burst_share", "burst_s"),
@@ -31,7 +33,7 @@ class TrafficQuestion:
 
     requests_per_second: float = number("Mean load", 1.0, 1e-6, 1e6, "req/s", "Over the first week.", "traffic")
     clients: int | None = integer(
-        "Clients", None, 1, 10_000_000, "clients", "Closed loop: each waits for its answer. Empty: a load.", "traffic"
+        "Clients", None, 1, MOST_CLIENTS, "clients", "Closed loop: each waits for its answer. Empty: a load.", "traffic"
     )
     think_s: float = number(
         "Pause", 0.0, 0, 3600, "s", "Of clients, between an answer and the next request; mean, random.", "traffic"

@@ -208,3 +208,25 @@ def test_all_wait_for_the_attention_rank_with_the_longest_contexts() -> None:
         simulate(one_pool(replica(coefficients=RANKS)), [traffic]).tpot.quantile_s(0.1) for traffic in (even, mixed)
     ]
     assert tpot[1] > 1.005 * tpot[0]
+
+
+@pytest.mark.parametrize("policy", ["least_outstanding", "round_robin"])
+def test_requests_beyond_what_memory_is_for_are_turned_away(policy: str) -> None:
+    """1,000 come within a millisecond and 300 may be there at once: the rest leaves as it comes, and is counted."""
+    traffic = batch(np.arange(1000) * 1e-6, np.full(1000, 200), np.full(1000, 20))
+    rows, outcome = rows_of(one_pool(replica(), 2, policy=policy, most_at_once=300), traffic)
+    assert outcome.left["done"] == 300
+    assert outcome.left["queue_full"] == 700
+    assert outcome.requests == 1000
+    assert outcome.timeline.lost.sum() == 700
+    assert (rows["outcome"][:300] == 0).all()
+    assert (rows["outcome"][300:] == 1).all()
+    assert np.isnan(rows["first"][300:]).all()
+    # Room again, for those that come later.
+    later = simulate(one_pool(replica(), 2, most_at_once=300), [traffic._replace(arrival_s=np.arange(1000) * 0.05)])
+    assert later.left["done"] == 1000
+
+
+def test_clients_that_wait_are_never_turned_away_for_memory() -> None:
+    outcome = simulate(one_pool(replica(), most_at_once=10, loop=ClosedLoop(clients=50)), [many(500, 20)])
+    assert outcome.left["done"] == 500
