@@ -227,6 +227,7 @@ def _page(
         "can_change": can_change,
         "shown": shown_quote(draft.snapshot, in_words),
         "problems": [f"{error_text(error)} {allowed_text(error)}" for error in draft.problems],
+        "warnings": [error_text(error) for error in draft.warnings],
         "suggestions": _suggestions(quote) if form else (),
         "formats": [
             *(("pdf", code, f"PDF {code.upper()}") for code in ("en", "id")),

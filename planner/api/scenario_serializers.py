@@ -189,9 +189,12 @@ class WholeQuoteSerializer(QuoteSerializer):
     terms = serializers.SerializerMethodField(help_text="As entered, every member written out.")
     snapshot = serializers.SerializerMethodField(help_text=f"What the documents say, `{SCHEMA}`.")
     problems = serializers.SerializerMethodField(help_text="What stands in the way of issuing; empty once issued.")
+    warnings = serializers.SerializerMethodField(
+        help_text="What a draft can be issued with and its writer should know: exchange rates of long ago."
+    )
 
     class Meta(QuoteSerializer.Meta):
-        fields = [*QuoteSerializer.Meta.fields, "terms", "snapshot", "problems"]
+        fields = [*QuoteSerializer.Meta.fields, "terms", "snapshot", "problems", "warnings"]
         read_only_fields = fields
 
     _priced: PricedDraft
@@ -212,6 +215,10 @@ class WholeQuoteSerializer(QuoteSerializer):
     @extend_schema_field({"type": "array", "items": ref("Error")})
     def get_problems(self, row: Quote) -> Any:
         return envelope(self._priced.problems)["errors"]
+
+    @extend_schema_field({"type": "array", "items": ref("Error")})
+    def get_warnings(self, row: Quote) -> Any:
+        return envelope(self._priced.warnings)["errors"]
 
 
 class CartSerializer(serializers.Serializer[Any]):

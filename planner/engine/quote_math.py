@@ -118,7 +118,7 @@ class Line:
     unit_price: Decimal | None
     percent: Decimal | None
     """Of a share or a tax; None on a line with a unit price. Where a tax is on a part of the net price, ``detail`` is
-    that part, as ``11/12``."""
+    that part, as ``x 11/12``."""
     of: tuple[str, ...]
     """Categories a percentage is taken of."""
     cadence: str
@@ -215,7 +215,8 @@ def _share_line(share: Share, before: Sequence[Line], currency: Currency, months
 
 
 def _tax_line(tax: TaxRate, net: Amounts, currency: Currency, months: int) -> Line:
-    part = "" if tax.base_numerator == tax.base_denominator else f"{tax.base_numerator}/{tax.base_denominator}"
+    # With a sign before it: a spreadsheet takes "11/12" alone for a day.
+    part = "" if tax.base_numerator == tax.base_denominator else f"x {tax.base_numerator}/{tax.base_denominator}"
     share = Share(id=tax.id, category="tax", percent=tax.percent, label=tax.name, detail=part, source=tax.source)
     factor = tax.rate * tax.base_numerator / tax.base_denominator
     return _line(

@@ -31,6 +31,7 @@ from planner.services.price_book_inputs import (
     PriceBookInput,
     PrivateInstanceTypeInput,
 )
+from planner.services.rate_days import day_fault
 from planner.services.tenancy import Conflict, lock, tenant_write
 from planner.services.tiers import require_room
 
@@ -141,7 +142,7 @@ def remove_entry(*, scope: Scope, entry: PriceBookRow) -> None:
 
 @tenant_write
 def set_exchange_rate(*, scope: Scope, values: ExchangeRateInput) -> ExchangeRate:
-    """State a rate; one of the same currencies and day is written anew."""
+    """State a rate, of today or earlier; one of the same currencies and day is written anew."""
     scope.require("planner.change_price_book")
     lock(scope.organization)
     base, quote = values.base.upper(), values.quote.upper()
@@ -160,11 +161,15 @@ def set_exchange_rate(*, scope: Scope, values: ExchangeRateInput) -> ExchangeRat
                 for name in wrong
             ]
         )
+    today = timezone.localdate()
+    day = values.rate_date or today
+    if fault := day_fault("rate_date", day, today):
+        raise InvalidQuestion([fault])
     row, _ = ExchangeRate.objects.update_or_create(
         organization=scope.organization,
         base=base,
         quote=quote,
-        rate_date=values.rate_date or timezone.localdate(),
+        rate_date=day,
         defaults={"rate": values.rate, "source": checked_name(values.source, field="source", longest=200)},
     )
     _touch_all(scope)

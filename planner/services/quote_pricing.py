@@ -24,6 +24,7 @@ from planner.selectors.price_books import exchange_rate
 from planner.services.quote_plan import plan_facts, statements
 from planner.services.quote_tax import tax_of, tax_rate, withholding_of
 from planner.services.quote_terms import ItemTerms, PartyTerms, QuoteTerms
+from planner.services.rate_days import old_rates, stated_day_faults
 
 USD = "USD"
 STANDARD_EXCLUSIONS = {"egress": "no_egress", "storage": "no_storage", "licences": "no_licences"}
@@ -35,6 +36,8 @@ class PricedDraft:
 
     snapshot: QuoteSnapshot
     problems: tuple[FieldError, ...]
+    warnings: tuple[FieldError, ...] = ()
+    """What it can be issued with, and should be known before."""
 
 
 def price_draft(
@@ -65,7 +68,7 @@ def price_draft(
     tax = tax_of(terms.tax, today, problems) if terms.tax is not None else None
     rate = None if tax is None else tax_rate(tax)
     priced = price_quote(items, shares, rate, currency, terms.months)
-    problems += [*_missing(terms, priced), *_future_rates(terms, today)]
+    problems += [*_missing(terms, priced), *stated_day_faults(terms, today)]
     snapshot = QuoteSnapshot(
         number="",
         title=terms.title or (version.scenario.name if version else ""),
@@ -90,7 +93,8 @@ def price_draft(
         exclusions=(*_exclusions(terms), *_written(terms.exclusions)),
         terms=tuple(_payment(terms)),
     )
-    return PricedDraft(snapshot=snapshot, problems=tuple(problems))
+    warnings = tuple(old_rates(rates.used.values(), today))
+    return PricedDraft(snapshot=snapshot, problems=tuple(problems), warnings=warnings)
 
 
 def currency_of(code: str) -> Currency:
@@ -212,19 +216,6 @@ def _missing(terms: QuoteTerms, priced: Priced) -> Iterator[FieldError]:
             message=say("The total is below nothing."),
             allowed=say("less discount"),
         )
-
-
-def _future_rates(terms: QuoteTerms, today: date) -> Iterator[FieldError]:
-    """Exchange rates of days that are still to come."""
-    for place, rate in enumerate(terms.fx):
-        if rate.rate_date > today:
-            yield FieldError(
-                field=f"fx.{place}.rate_date",
-                value=rate.rate_date.isoformat(),
-                message=say("A rate can't be of a day to come."),
-                allowed=say("up to {today}", today=today),
-                code="out_of_range",
-            )
 
 
 def _party(terms: PartyTerms, name: str) -> Party:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from auditlog.models import LogEntry
 from django.db.models import F
@@ -30,7 +31,7 @@ from planner.selectors.scope import Scope
 from planner.services.plan_json import plain
 from planner.services.quote_plan import default_months, plan_items
 from planner.services.quote_pricing import PricedDraft, known_currency, price_draft
-from planner.services.quote_terms import QuoteTerms
+from planner.services.quote_terms import BaseCategory, QuoteTerms
 from planner.services.tenancy import Conflict, tenant_write
 from planner.services.tiers import require_room
 from planner.services.typed_json import read_json, without_turns
@@ -42,6 +43,8 @@ FORMATS = {
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "json": "application/json",
 }
+ALL_PERCENT = 100
+BASE_CATEGORIES: tuple[str, ...] = get_args(BaseCategory)
 NO_TERMS: Mapping[str, Any] = {}
 
 
@@ -153,9 +156,28 @@ def checked_terms(raw: Mapping[str, Any]) -> QuoteTerms:
         for field, code in codes
         if not known_currency(code)
     ]
+    faults += _too_much_off(terms)
     if faults:
         raise InvalidQuestion(faults)
     return terms
+
+
+def _too_much_off(terms: QuoteTerms) -> Iterator[FieldError]:
+    """Discounts that together take more than all of a line off: not even a draft offers less than nothing."""
+    off: dict[str, Decimal] = dict.fromkeys(BASE_CATEGORIES, Decimal(0))
+    for place, share in enumerate(terms.shares):
+        if share.category != "discount":
+            continue
+        for category in share.of or BASE_CATEGORIES:
+            off[category] += share.percent
+        if max(off[category] for category in share.of or BASE_CATEGORIES) > ALL_PERCENT:
+            yield FieldError(
+                field=f"shares.{place}.percent",
+                value=str(share.percent),
+                message=say("More than all of a line is taken off."),
+                allowed=say("discounts that take {most} percent of a line off at most", most=ALL_PERCENT),
+                code="out_of_range",
+            )
 
 
 def priced(quote: Quote, now: datetime | None = None) -> PricedDraft:

@@ -91,6 +91,7 @@ def test_a_quote_from_draft_to_cart(tenant: Tenant) -> None:
     draft = good(answer, 201, "WholeQuote")
     path = f"/quotes/{draft['id']}"
     assert [problem["attr"] for problem in draft["problems"]] == ["items.1.unit_price"]
+    assert draft["warnings"] == []
     refused = good(call("POST", f"{path}/issue/"), 400, "ErrorEnvelope")
     assert "Weights" in refused["errors"][0]["detail"]
     etag = call("GET", f"{path}/")["ETag"]

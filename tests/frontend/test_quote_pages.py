@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from planner.models import Discount, Organization, PriceBook, Quote, Role, Scenario, ScenarioComment, ShareLink
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
@@ -307,6 +309,19 @@ def test_net_stands_above_the_tax_and_the_total_below_it(tenant: Tenant) -> None
     assert sums.index("Net") < sums.index(tax) < sums.index("Total with tax")
     assert page.count(f">{tax}<small>") == 1
     assert "12\xa0% of 11/12 of the net total" in sums
+
+
+def test_an_old_exchange_rate_is_told_before_the_quote_is_issued(tenant: Tenant) -> None:
+    day = timezone.localdate() - timedelta(days=1234)
+    rate = {"base": "USD", "quote": "IDR", "rate": "16300", "rate_date": day.isoformat(), "source": "our bank"}
+    items = [{**TERMS["items"][0], "currency": "USD"}]
+    quote = create_quote(scope=tenant.scope(), terms={**TERMS, "currency": "IDR", "items": items, "fx": [rate]})
+    client = signed_in(tenant, Role.BUYER)
+    page = client.get(address("quote", tenant, quote.uuid)).content.decode()
+    assert "The rate from USD to IDR is 1,234 days old: " in page
+    client.cookies["django_language"] = "id"
+    page = client.get(address("quote", tenant, quote.uuid)).content.decode()
+    assert "Kurs dari USD ke IDR sudah berumur 1.234 hari: " in page
 
 
 def test_a_row_that_is_still_empty_is_no_fault(tenant: Tenant) -> None:

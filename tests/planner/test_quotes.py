@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -23,8 +23,14 @@ from planner.selectors.scenarios import version_of
 from planner.selectors.scope import Forbidden, NotFound
 from planner.services import quotes, scenarios
 from planner.services.plan_json import plain
-from planner.services.price_book_inputs import DiscountInput, PriceBookInput
-from planner.services.price_books import add_entry, change_entry, change_price_book, create_price_book
+from planner.services.price_book_inputs import DiscountInput, ExchangeRateInput, PriceBookInput
+from planner.services.price_books import (
+    add_entry,
+    change_entry,
+    change_price_book,
+    create_price_book,
+    set_exchange_rate,
+)
 from planner.services.quote_plan import plan_items, suggested_items
 from planner.services.tenancy import Conflict
 from tests.planner.organizations import Tenant, tenant_factory
@@ -194,8 +200,8 @@ def test_rupiah_at_a_stated_rate_with_indonesian_tax(tenant: Tenant) -> None:
     compute, tax = snapshot.lines
     assert (compute.unit_price, compute.monthly) == (Decimal(872_376), Decimal(636_834_480))
     assert tax.monthly == Decimal(70_051_793)  # 12 % x 11/12 of 636,834,480
-    assert (tax.percent, tax.detail) == (Decimal(12), "11/12")
-    assert ",PPN,11/12," in quotes.render(snapshot, "csv").decode()
+    assert (tax.percent, tax.detail) == (Decimal(12), "x 11/12")
+    assert ",PPN,x 11/12," in quotes.render(snapshot, "csv").decode()
     assert snapshot.withholding is not None
     assert snapshot.withholding.amounts.monthly == Decimal(12_736_690)
     assert [(rate.base, rate.quote, rate.source) for rate in snapshot.fx] == [("USD", "IDR", "our bank")]
@@ -204,13 +210,60 @@ def test_rupiah_at_a_stated_rate_with_indonesian_tax(tenant: Tenant) -> None:
     assert all(not (amount or 0) % 1 for line in snapshot.lines for amount in (line.once, line.monthly, line.term))
 
 
-def test_a_rate_of_a_day_to_come_blocks(tenant: Tenant) -> None:
-    tomorrow = (timezone.localdate() + timedelta(days=1)).isoformat()
-    for day, count in ((timezone.localdate().isoformat(), 0), (tomorrow, 1)):
-        terms = TERMS | {"currency": "IDR", "items": [ITEM | {"currency": "USD"}], "fx": [RUPIAH | {"rate_date": day}]}
+@pytest.mark.parametrize(
+    ("days_ago", "problems", "warnings"),
+    [
+        (-1, ["fx.0.rate_date"], []),
+        (0, [], []),
+        (90, [], []),
+        (91, [], ["fx"]),
+        (3600, [], ["fx"]),
+        (3700, ["fx.0.rate_date"], ["fx"]),
+        (45_000, ["fx.0.rate_date"], ["fx"]),
+    ],
+)
+def test_a_rate_to_come_or_of_another_age_blocks_and_an_old_one_is_told(
+    tenant: Tenant, days_ago: int, problems: list[str], warnings: list[str]
+) -> None:
+    day = (timezone.localdate() - timedelta(days=days_ago)).isoformat()
+    terms = TERMS | {"currency": "IDR", "items": [ITEM | {"currency": "USD"}], "fx": [RUPIAH | {"rate_date": day}]}
+    draft = quotes.priced(quotes.create_quote(scope=tenant.scope(), terms=terms), timezone.now())
+    assert [problem.field for problem in draft.problems] == problems
+    assert [warning.field for warning in draft.warnings] == warnings
+    stated = ExchangeRateInput(
+        base="USD", quote="IDR", rate=Decimal(16300), rate_date=date.fromisoformat(day), source="our bank"
+    )
+    if problems:
+        with pytest.raises(InvalidQuestion) as refused:
+            set_exchange_rate(scope=tenant.scope(), values=stated)
+        assert [error.field for error in refused.value.errors] == ["rate_date"]
+    else:
+        assert set_exchange_rate(scope=tenant.scope(), values=stated).rate_date.isoformat() == day
+
+
+@pytest.mark.parametrize(
+    ("discounts", "field"),
+    [
+        ([("100", [])], ""),
+        ([("100.0001", [])], "shares.0.percent"),
+        ([("60", []), ("40", [])], ""),
+        ([("60", []), ("41", ["compute"])], "shares.1.percent"),
+        ([("100", ["compute"]), ("100", ["storage"])], ""),
+    ],
+)
+def test_no_more_than_all_of_a_line_is_taken_off(
+    tenant: Tenant, discounts: list[tuple[str, list[str]]], field: str
+) -> None:
+    shares = [{"category": "discount", "percent": percent, "of": of} for percent, of in discounts]
+    terms = TERMS | {"shares": [{"category": "mark_up", "percent": "300"}, *shares]}
+    if field:
+        field = field.replace(field[7], str(int(field[7]) + 1))
+        with pytest.raises(InvalidQuestion) as refused:
+            quotes.create_quote(scope=tenant.scope(), terms=terms)
+        assert [error.field for error in refused.value.errors] == [field]
+    else:
         draft = quotes.create_quote(scope=tenant.scope(), terms=terms)
-        problems = quotes.priced(draft, timezone.now()).problems
-        assert [problem.field for problem in problems] == ["fx.0.rate_date"] * count
+        assert (quotes.priced(draft).snapshot.total.term or 0) >= 0
 
 
 @pytest.mark.usefixtures("catalog")
