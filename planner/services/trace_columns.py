@@ -86,6 +86,8 @@ class GrowingColumns:
     unanswered: int = 0
     rows: int = 0
     dated: bool = False
+    decimal_comma: bool = False
+    """Whether a time showed that commas are decimal ones."""
 
     def add(self, name: str, values: NDArray[Any]) -> None:
         self.pieces.setdefault(name, []).append(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -31,6 +32,9 @@ AZURE: Final = {"timestamp": "time", "contexttokens": "input", "generatedtokens"
 BURSTGPT: Final = {"timestamp": "arrival", "request tokens": "input", "response tokens": "output"}
 FORMS: Final = {"own": OWN, "Azure": AZURE, "BurstGPT": BURSTGPT}
 NEEDED: Final = ("input", "output")
+DECIMAL_COMMA: Final = re.compile(r"\d+,\d+", re.ASCII)
+ONE_GROUP: Final = re.compile(r"[1-9]\d{0,2},\d{3}", re.ASCII)
+"""May be thousands as well."""
 
 
 def read_csv_columns(lines: Lines, told: Callable[[int], None] | None, *, names: bool = True) -> Columns:
@@ -120,11 +124,28 @@ def _add_rows(
     by_position = list(zip(*rows, strict=True))
     read: dict[str, NDArray[Any]] = {}
     for position, (kind, name) in header.items():
-        read[kind] = READERS[kind](by_position[position], numbers, name)
+        values = by_position[position]
+        if kind == "arrival" and delimiter != ",":
+            values = _with_points(values, growing)
+        read[kind] = READERS[kind](values, numbers, name)
     if "time" in read:
         read["arrival"] = read.pop("time")
         growing.dated = True
     keep_answered(growing, read)
+
+
+def _with_points(values: tuple[str, ...], growing: GrowingColumns) -> tuple[str, ...]:
+    """Times with a decimal point, as spreadsheets of many countries write a comma; left as they are, to be refused,
+    while none tells it from a group of thousands (``1,500``).
+    """
+    if not any("," in value for value in values):
+        return values
+    growing.decimal_comma |= any(
+        DECIMAL_COMMA.fullmatch(value.strip()) and not ONE_GROUP.fullmatch(value.strip()) for value in values
+    )
+    if not growing.decimal_comma:
+        return values
+    return tuple(value.replace(",", ".") if DECIMAL_COMMA.fullmatch(value.strip()) else value for value in values)
 
 
 def _split(texts: Sequence[str], first: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -162,3 +162,18 @@ def test_an_endless_cache_finds_the_reuse_of_the_public_trace() -> None:
     outcome = simulate(one_pool(kind), trace.batches(), hash_ids=trace.hash_ids)
     assert trace.columns.hashes is not None
     assert outcome.cached_input_tokens / 512 / trace.columns.hashes[-1] == pytest.approx(0.64, abs=0.005)
+
+
+def test_times_may_have_the_decimal_comma_of_a_spreadsheet() -> None:
+    header = HEADER.replace(b",", b";")
+    trace = read(header + b"0,5;10;5\n1,250;10;5\n2,75;20;5\n")
+    assert trace.columns.arrival_s.tolist() == [0.0, 0.75, 2.25]
+    assert read(header + b"0,125;10;5\n1,250;10;5\n").columns.arrival_s.tolist() == [0.0, 1.125]
+
+
+@pytest.mark.parametrize(
+    "row", [b"1,500;10;5\n", b"2,000;10;5\n3,500;10;5\n", b"1;1,5;5\n", b"1;1,000;5\n", b"0,5,5;1;1\n"]
+)
+def test_a_comma_that_may_group_thousands_is_refused(row: bytes) -> None:
+    with pytest.raises(TraceError, match="Not a number"):
+        read(HEADER.replace(b",", b";") + row)
