@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -169,12 +170,24 @@ def _context(run: Run) -> dict[str, Any]:
         "sweep": present_sweep(result, given.get("slo_percentile", "p95")) if result and run.kind == SWEEP else None,
         "capacity": present_capacity(result) if result and run.kind == CAPACITY else None,
         "simulation": present_simulation(result) if result and run.kind in SIMULATED else None,
+        "quote_link": _quote_link(result, given) if result and run.kind == CAPACITY else "",
         "again": _simulation_link(run, given) if run.kind in SIMULATED else "",
         "inputs": _inputs(run) if run.kind in SIMULATED else (),
         "error": shown(str(run.error.get("detail", ""))) if isinstance(run.error, dict) else "",
         "can_cancel": not run.is_final and not run.cancel_requested,
         "back": _question_link(given),
     }
+
+
+def _quote_link(result: Mapping[str, Any], given: dict[str, str]) -> str:
+    """Where the fleet that a search chose is saved and quoted; none for one that scales, fails or has regions."""
+    search = result.get("search")
+    chosen = search["tried"][search["chosen"]] if search else {}
+    if not chosen.get("met") or chosen.get("autoscaled") or chosen.get("regions"):
+        return ""
+    query = canonical_query(given, InferenceQuestion, option=str(result["option"]))
+    fleet = urlencode({"then": "quote", "replicas": chosen["replicas"]})
+    return f"{reverse('save-plan', args=['inference'])}?{query}&{fleet}"
 
 
 def _question_link(given: dict[str, str]) -> str:

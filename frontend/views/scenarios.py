@@ -28,11 +28,14 @@ from planner.selectors import scenarios as read
 from planner.selectors.scope import NotFound, Scope, scope_of, scopes_of
 from planner.services import quotes, scenarios
 from planner.services.organizations import create_organization
+from planner.services.quote_plan import fleet_terms
 from planner.services.scenario_changes import what_changed
 from planner.services.tenancy import Conflict
 
 PAGE_SIZE = 50
 NEW_LINK = "new_link"
+MOST_DIGITS = 5
+"""Of a number of replicas."""
 
 
 @signed_in
@@ -42,13 +45,14 @@ def save_plan(request: HttpRequest, kind: str) -> HttpResponse:
     """Keep the plan of the question in the address: as a new scenario, or as the next version of one."""
     this = KINDS[kind]
     source = QueryDict(request.POST.get("question", "")[:20_000]) if request.method == "POST" else request.GET
-    asked = read_query(_without(source, "then"), this.question_type)
-    then = request.POST.get("then", "") if request.method == "POST" else request.GET.get("then", "")
+    asked = read_query(_without(source, "then", "replicas"), this.question_type)
+    sent = request.POST if request.method == "POST" else request.GET
+    then, replicas = sent.get("then", ""), _replicas(sent.get("replicas", ""))
     scopes = [scope for scope in my_scopes(request) if scope.allows("planner.change_scenario")]
     errors: list[FieldError] = list(asked.errors)
     if request.method == "POST" and not errors:
         try:
-            return _saved(request, scopes, kind, asked, then)
+            return _saved(request, scopes, kind, asked, then, replicas)
         except InvalidQuestion as invalid:
             errors = invalid.errors
         except Conflict as conflict:
@@ -66,6 +70,7 @@ def save_plan(request: HttpRequest, kind: str) -> HttpResponse:
         "existing": _existing(scopes, kind),
         "scenario": request.POST.get("scenario", ""),
         "then": then,
+        "replicas": replicas,
         "question": canonical_query(asked.given, this.question_type, option=asked.page.get("option", "")),
         "problems": [f"{error_text(error)} {allowed_text(error)}" for error in errors],
         "back": f"{reverse(f'plan-{kind}')}?{canonical_query(asked.given, this.question_type)}",
@@ -219,7 +224,14 @@ def _chosen_scope(request: HttpRequest, scopes: list[Scope]) -> Scope:
     return next((each for each in scopes if each.organization.slug == request.POST.get("organization")), scopes[0])
 
 
-def _saved(request: HttpRequest, scopes: list[Scope], kind: str, asked: Asked, then: str) -> HttpResponse:
+def _replicas(text: str) -> int:
+    """Of a simulated fleet to be quoted; 0 for the plan's own."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS else 0
+
+
+def _saved(
+    request: HttpRequest, scopes: list[Scope], kind: str, asked: Asked, then: str, replicas: int
+) -> HttpResponse:
     """Keep the plan, once however often its form is sent; then to what was made."""
     option, note = asked.page.get("option", ""), request.POST.get("note", "")
     existing = request.POST.get("scenario", "")
@@ -236,8 +248,9 @@ def _saved(request: HttpRequest, scopes: list[Scope], kind: str, asked: Asked, t
         if then != "quote" or not scope.allows("planner.change_quote"):
             return found.uuid
         found.refresh_from_db()
-        terms = {"language": document_language()}
-        return quotes.create_quote(scope=scope, version=read.version_of(found), terms=terms).uuid
+        version, language = read.version_of(found), document_language()
+        fleet = fleet_terms(version, replicas, language) if replicas else {}
+        return quotes.create_quote(scope=scope, version=version, terms={"language": language, **fleet}).uuid
 
     made = made_once(request, "save-plan", make, lambda uuid: _page_of(request, uuid) is not None)
     page, slug = _page_of(request, made) or ("", "")
@@ -272,9 +285,10 @@ def _default_name(asked: Asked) -> str:
     return model[: scenarios.NAME_LENGTH]
 
 
-def _without(query: QueryDict, name: str) -> QueryDict:
+def _without(query: QueryDict, *names: str) -> QueryDict:
     copy = query.copy()
-    copy.pop(name, None)
+    for name in names:
+        copy.pop(name, None)
     return copy
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import math
 import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -13,8 +16,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from planner.models import Discount, Organization, PriceBook, Quote, Role, Scenario, ScenarioComment, ShareLink
+from planner.services import planning
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
 from planner.services.price_books import add_entry, create_price_book
+from planner.services.quote_plan import nodes_for
 from planner.services.quotes import create_quote, priced
 from planner.services.scenarios import save_scenario
 from tests.planner.organizations import Tenant, tenant_factory, user_factory
@@ -389,3 +394,41 @@ def test_of_two_tabs_the_second_does_not_write_over_the_first_unseen(tenant: Ten
     assert quote.title == "First"
     now = re.search(r'name="seen" value="([^"]+)"', shown)[1]  # type: ignore[index]
     assert save("Second", now).status_code == 302
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(("replicas", "language"), [(5, "en"), (1, "id")])
+def test_the_fleet_that_a_simulation_found_is_quoted(tenant: Tenant, replicas: int, language: str) -> None:
+    client = signed_in(tenant, Role.OWNER)
+    client.cookies["django_language"] = language
+    plan = planning.plan_inference({"model": "Llama 3.1 70B", "requests_per_second": 10, "tensor_parallel": 4})
+    option = plan.options[0]
+    query = f"model=Llama+3.1+70B&requests_per_second=10&tensor_parallel=4&option={quote(option.id)}"
+    link = f"/save/inference/?{query}&then=quote&replicas={replicas}"
+    page = client.get(link)
+    assert page.status_code == 200
+    text = page.content.decode()
+    hidden = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', text[text.index('class="panel"') :])
+    sent = {name: html.unescape(value) for name, value in hidden} | {"name": "Simulated"}
+    assert sent["replicas"] == str(replicas)
+    client.post("/save/inference/", sent)
+    made = Quote.objects.get()
+    (item,) = made.terms["items"]
+    per_node = option.cluster.gpus_per_node // option.layout.gpus_per_replica
+    nodes = math.ceil(replicas / per_node)
+    assert Decimal(item["quantity"]) == 730 * nodes
+    assert item["label"].startswith(str(nodes))
+    (said,) = made.terms["assumptions"]
+    assert str(replicas) in said
+    assert ("Sized by simulation" in said) == (language == "en")
+
+
+@pytest.mark.parametrize(
+    ("tensor", "pipeline", "per_node", "replicas", "nodes"),
+    [(1, 1, 8, 9, 2), (8, 2, 8, 3, 6), (4, 1, 8, 3, 2), (1, 1, 1, 6, 6), (3, 1, 8, 4, 2)],
+)
+def test_replicas_share_a_node_or_take_several(
+    tensor: int, pipeline: int, per_node: int, replicas: int, nodes: int
+) -> None:
+    layout = {"tensor": tensor, "pipeline": pipeline, "expert": 1}
+    assert nodes_for({"layout": layout, "cluster": {"gpus_per_node": per_node}}, replicas) == nodes

@@ -282,7 +282,7 @@ def test_progress_is_told_in_the_pages_language(client: Client, finished: Run) -
     assert message in client.get(f"/runs/{finished.uuid}/").content.decode()
     client.cookies["django_language"] = "id"
     assert (
-        "2, 4 replika: 65,536 permintaan, 1.50 jam disimulasikan"
+        "2, 4 replika: 65.536 permintaan, 1,50 jam disimulasikan"
         in client.get(f"/runs/{finished.uuid}/").content.decode()
     )
 
@@ -343,7 +343,7 @@ def test_a_search_over_regions_names_each(client: Client, search: Run) -> None:
     message = "Each region alone: 65,536 requests, 1.50 h simulated"
     Run.objects.update(status=RunStatus.RUNNING, result=None, message=message, lease_expires_at=timezone.now())
     client.cookies["django_language"] = "id"
-    assert "Setiap wilayah sendiri-sendiri: 65,536 permintaan" in client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "Setiap wilayah sendiri-sendiri: 65.536 permintaan" in client.get(f"/runs/{search.uuid}/").content.decode()
 
 
 def test_all_that_was_tried_comes_as_csv(client: Client, search: Run) -> None:
@@ -529,6 +529,18 @@ def test_a_difference_reads_as_percent_or_as_times() -> None:
     assert rows["Within the limits"] == ""
     rows = {label: difference for label, *_values, difference in compare(base | {"cost_usd": "1.23"}, base)}
     assert rows["Cost"] == "+2.5 %"
+
+
+def test_a_fleet_of_a_fixed_size_that_holds_the_limits_can_be_quoted(client: Client, search: Run) -> None:
+    assert "Quote this fleet" not in client.get(f"/runs/{search.uuid}/").content.decode()
+    Run.objects.update(result={**result(), "search": searched() | {"chosen": 2}})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    link = re.search(r'href="(/save/inference/[^"]*)">Quote this fleet', text)
+    assert link is not None
+    assert "then=quote&amp;replicas=2" in link[1]
+    assert "option=a" in link[1]
+    Run.objects.update(result={**result(), "search": searched() | {"chosen": 0}})
+    assert "Quote this fleet" not in client.get(f"/runs/{search.uuid}/").content.decode()
 
 
 def test_a_bill_is_also_a_pace(client: Client, search: Run) -> None:
