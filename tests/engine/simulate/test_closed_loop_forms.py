@@ -17,7 +17,7 @@ from planner.engine.simulate.setup import ClosedLoop, ContinuousReplica
 from planner.engine.simulate.traffic import batch
 from planner.engine.step_time import StepCoefficients
 from tests.engine.simulate.fleets import one_pool
-from tests.engine.simulate.test_closed_form import KV_BLOCKS, REQUEST_S, STEPS
+from tests.engine.simulate.test_closed_form import KV_BLOCKS, REQUEST_S, STEPS, closed_form, simulated
 
 SCATTER = 0.5
 """Coefficient of variation of answers: enough that clients don't keep in step."""
@@ -83,4 +83,21 @@ def test_clients_get_the_plans_throughput(name: str, prompt: int, answer: int, b
 def test_experts_roughly(clients: int) -> None:
     expected, outcome = both("experts", 700, 800, 2048, clients)
     assert expected.requests_s[0] == pytest.approx(outcome.requests / outcome.duration_s, rel=0.03)
+    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
+
+
+@pytest.mark.parametrize(("name", "slower"), [("8b", 0.02), ("experts", 0.15)])
+def test_the_same_throughput_is_slower_where_requests_come_by_chance(name: str, slower: float) -> None:
+    """Four clients always make a batch of four; at their rate by chance it is now none, now ten: both forms say so.
+
+    A batch's experts are read anew up to some ten sequences, so there it costs most.
+    """
+    prompt, answer, budget, clients = 1000, 200, 2048, 4
+    expected, outcome = both(name, prompt, answer, budget, clients)
+    rate = outcome.requests / outcome.duration_s
+    by_chance = closed_form(STEPS[name], prompt, answer, budget, rate)
+    open_loop = simulated(STEPS[name], prompt, answer, budget, rate)
+    assert open_loop.tpot.mean_s > (1 + slower) * outcome.tpot.mean_s
+    assert by_chance.tpot_s["mean"][0] > (1 + slower) * expected.tpot_s["mean"][0]
+    assert by_chance.tpot_s["mean"][0] == pytest.approx(open_loop.tpot.mean_s, rel=0.03)
     assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.03)
