@@ -9,7 +9,8 @@ from typing import Any
 
 from django.http import QueryDict
 
-from frontend.forms import FormField, allowed_text, error_text, form_field
+from frontend.form_parts import FormField
+from frontend.forms import allowed_text, error_text, form_field
 from frontend.typed_numbers import clear_number
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import specs

@@ -15,7 +15,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from frontend.fixes import fixes
-from frontend.forms import FormField, allowed_text, error_text, form_field
+from frontend.form_parts import FormField
+from frontend.forms import allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.simulation_params import regions_of, run_before, sources, trace_of

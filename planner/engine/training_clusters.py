@@ -17,7 +17,7 @@ from planner.engine.training.nodes import NodeHardware
 from planner.engine.training.power import power_share
 from planner.engine.training.profile import Context, FrameworkProfile, TrainingProfiles
 from planner.engine.training.recipe import FROZEN_METHODS, PEAK_FORMAT, is_eager
-from planner.engine.training.search import ClusterSize
+from planner.engine.training.search_types import ClusterSize
 from planner.engine.training_question import TrainingQuestion
 
 PCIE_BYTES_S: Final = {3: 12e9, 4: 25e9, 5: 50e9, 6: 100e9}

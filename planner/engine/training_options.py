@@ -18,7 +18,7 @@ from planner.engine.sentences import say
 from planner.engine.training.candidates import RECOMPUTE, SHARDING
 from planner.engine.training.goodput import Reliability, interruptions_per_day, interval_s
 from planner.engine.training.profile import TrainingProfiles
-from planner.engine.training.search import BestLayouts
+from planner.engine.training.search_types import BestLayouts
 from planner.engine.training_answers import TrainingOption, TrainingSpeed
 from planner.engine.training_clusters import Clusters
 from planner.engine.training_limits import storage_usd_per_hour

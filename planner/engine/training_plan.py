@@ -28,7 +28,8 @@ from planner.engine.offers import offer_table, select_offers
 from planner.engine.rejections import in_order
 from planner.engine.sentences import noun, say
 from planner.engine.training.profile import TrainingProfiles
-from planner.engine.training.search import BestLayouts, search_layouts
+from planner.engine.training.search import search_layouts
+from planner.engine.training.search_types import BestLayouts
 from planner.engine.training_advice import advise
 from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_clusters import Clusters, training_clusters

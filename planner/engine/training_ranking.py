@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Rejection
 from planner.engine.offers import OfferTable, in_stock
-from planner.engine.training.search import BestLayouts
+from planner.engine.training.search_types import BestLayouts
 from planner.engine.training_clusters import Clusters
 from planner.engine.training_limits import storage_usd_per_hour
 from planner.engine.training_question import TrainingQuestion

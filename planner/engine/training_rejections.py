@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from planner.engine.answers import Rejection
 from planner.engine.offers import Shape
 from planner.engine.sentences import say
-from planner.engine.training.search import USABLE_SHARE, SearchResult
+from planner.engine.training.search import USABLE_SHARE
+from planner.engine.training.search_types import SearchResult
 from planner.engine.training_clusters import Clusters, node_words
 from planner.engine.training_run import Run
 from planner.engine.units import GIB

@@ -24,7 +24,7 @@ from planner.engine.training.goodput import Reliability, goodput
 from planner.engine.training.layouts import AskedLayout
 from planner.engine.training.profile import FrameworkProfile, TrainingProfiles
 from planner.engine.training.recipe import FROZEN_METHODS, RecipeSpec, is_eager, model_flops_per_token, recipe
-from planner.engine.training.search import LayoutQuestion
+from planner.engine.training.search_types import LayoutQuestion
 from planner.engine.training.work import ModelWork, model_work
 from planner.engine.training_checks import check_training
 from planner.engine.training_limits import Deadline, checkpoint_gib, data_gib, deadline_of

@@ -16,11 +16,8 @@ from planner.engine.training.candidates import RECOMPUTE, SHARDING, TrainingCand
 from planner.engine.training.memory import TrainingMemory, training_memory
 from planner.engine.training.nodes import NodeHardware, hardware_columns
 from planner.engine.training.profile import TrainingProfiles, memory_constants, step_constants
-from planner.engine.training.search import (
-    USABLE_SHARE,
-    BestLayouts,
-    search_layouts,
-)
+from planner.engine.training.search import USABLE_SHARE, search_layouts
+from planner.engine.training.search_types import BestLayouts
 from planner.engine.training.stages import stage_memories
 from planner.engine.training.step import StepTime, step_time
 from planner.engine.training_answers import TrainingOption

@@ -15,7 +15,7 @@ from planner.engine.training.goodput import (
     stop_s,
     waste,
 )
-from planner.engine.training.search import BestLayouts
+from planner.engine.training.search_types import BestLayouts
 from planner.engine.training.step import StepTime, longest_resource
 from planner.engine.training_answers import TrainingSpeed
 from planner.engine.training_limits import checkpoint_bytes_per_param

@@ -250,7 +250,7 @@ CROSSING = """() => {
 }"""
 
 
-@pytest.mark.parametrize("limits", ["ttft_ms=2000&tpot_ms=60", "ttft_ms=700", "ttft_ms=1500&input_tokens=4000"])
+@pytest.mark.parametrize("limits", ["ttft_ms=900&tpot_ms=60", "ttft_ms=700", "ttft_ms=1500&input_tokens=4000"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_no_name_in_a_chart_runs_over_the_limits_line(open_page: OpenPage, limits: str, width: int) -> None:
     page = open_page(f"/?model=Llama+3.1+70B&requests_per_second=10&{limits}", width=width)

@@ -126,7 +126,7 @@ def test_plan_sign_up_save_price_book_quote_pdf(open_page: OpenPage, tmp_path: P
     expect(page.get_by_text("in use")).to_be_visible()
     page.goto(scenario)
     # What was saved at list prices costs less by now, and the page says how much.
-    expect(page.get_by_text(re.compile(r"The saved option costs \$1\d\d less today"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"The saved option costs \$1\d\d\.\d\d less today"))).to_be_visible()
 
     page.goto(re.sub(r"/organizations/.*", QUESTION, page.url))
     expect(page.get_by_text("With the prices of Ani & Co.")).to_be_visible()

@@ -25,13 +25,8 @@ from planner.engine.training.layouts import AskedLayout
 from planner.engine.training.nodes import NodeHardware
 from planner.engine.training.profile import Context, TrainingProfiles
 from planner.engine.training.recipe import PEAK_FORMAT, RecipeSpec, model_flops_per_token, recipe
-from planner.engine.training.search import (
-    BestLayouts,
-    ClusterSize,
-    LayoutQuestion,
-    layout_words,
-    search_layouts,
-)
+from planner.engine.training.search import layout_words, search_layouts
+from planner.engine.training.search_types import BestLayouts, ClusterSize, LayoutQuestion
 from planner.engine.training.work import ModelWork, model_work
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
