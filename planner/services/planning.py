@@ -49,10 +49,17 @@ def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today:
 
     Raises ``InvalidQuestion`` naming every field at fault.
     """
+    return plan_with_catalog(raw, scope=scope, today=today)[0]
+
+
+def plan_with_catalog(
+    raw: Mapping[str, Any], *, scope: Scope | None = None, today: date | None = None
+) -> tuple[InferencePlan, CatalogSnapshot]:
+    """The same plan, and what it was made from: the organization's own instance types and prices included."""
     today = today or timezone.localdate()
     snapshot = _snapshot_or_faults(InferenceQuestion, raw, scope, today)
     question = _checked(InferenceQuestion, raw, snapshot)
-    return size_inference(
+    plan = size_inference(
         question,
         resolve_model(question),
         snapshot,
@@ -61,6 +68,7 @@ def plan_inference(raw: Mapping[str, Any], *, scope: Scope | None = None, today:
         today,
         resolve_draft(question),
     )
+    return plan, snapshot
 
 
 def plan_training(raw: Mapping[str, Any], *, scope: Scope | None = None, today: date | None = None) -> TrainingPlan:

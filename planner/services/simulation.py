@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from catalog.profiles import serving_profiles
-from catalog.selectors import catalog_snapshot
 from planner.engine.answers import InferenceOption, InferencePlan
+from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_summary import summarize
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import Code, Noun, Sentence, say
@@ -30,7 +30,7 @@ from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
 from planner.services.generated_traffic import MOST_REQUESTS
 from planner.services.plan_options import chosen_option
-from planner.services.planning import memory_profile_of, plan_inference, resolve_draft, resolve_model
+from planner.services.planning import memory_profile_of, plan_with_catalog, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
 from planner.services.simulation_report import Costs, incident_report, report
@@ -82,6 +82,8 @@ class PlannedCluster:
     question: InferenceQuestion
     plan: InferencePlan
     option: InferenceOption
+    catalog: CatalogSnapshot
+    """What the plan was made from."""
 
     def run(
         self,
@@ -104,7 +106,7 @@ class PlannedCluster:
 
     def fleet(self, source: TrafficSource, settings: SimulationQuestion) -> PlannedFleet:
         """The option's cluster as a fleet to simulate."""
-        return fleet_of(self.question, self.option, source, settings)
+        return fleet_of(self.question, self.option, self.catalog, source, settings)
 
     def with_option(self, wanted: str) -> PlannedCluster:
         """Another option of the same plan, by id or place."""
@@ -190,14 +192,21 @@ def planned_cluster(raw_plan: Mapping[str, Any], option: str = "") -> PlannedClu
 
     Raises ``InvalidQuestion`` where the question is wrong, nothing fits, or there is no such option.
     """
-    plan = plan_inference(raw_plan)
+    plan, catalog = plan_with_catalog(raw_plan)
     return PlannedCluster(
-        question=parse_question(InferenceQuestion, raw_plan), plan=plan, option=chosen_option(plan, option)
+        question=parse_question(InferenceQuestion, raw_plan),
+        plan=plan,
+        option=chosen_option(plan, option),
+        catalog=catalog,
     )
 
 
 def fleet_of(
-    question: InferenceQuestion, option: InferenceOption, source: TrafficSource, settings: SimulationQuestion
+    question: InferenceQuestion,
+    option: InferenceOption,
+    catalog: CatalogSnapshot,
+    source: TrafficSource,
+    settings: SimulationQuestion,
 ) -> PlannedFleet:
     """The option's cluster as a fleet to simulate."""
     arch = resolve_model(question)
@@ -208,7 +217,7 @@ def fleet_of(
         arch,
         question,
         settings,
-        catalog_snapshot(),
+        catalog,
         serving_profiles(),
         memory_profile_of(question),
         lengths=source.lengths,
