@@ -20,9 +20,9 @@ from planner.engine.workload import InferenceQuestion
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-LOADS: Final = 8
+LOADS: Final = 12
 """Tried in one pass, between the highest load known to hold and the lowest known not to."""
-PASSES: Final = 3
+PASSES: Final = 2
 
 
 def capacity_within_limits(

@@ -153,15 +153,15 @@ def size_replicas(
     fault = np.where(_exceeds(idle.tpot_s, question.tpot_ms, question), TOO_SLOW_TPOT, fault)
     fault = np.where(_exceeds(idle.ttft_s, question.ttft_ms, question), TOO_SLOW_TTFT, fault)
     replicas = capacity_replicas.copy()
+    if question.ttft_ms is not None or question.tpot_ms is not None:
+        stretched = steady_state(coefficients, with_headroom(question, demand, replicas), limits)
+        short = np.flatnonzero(too_slow(stretched, question) & (fault == 0))
+        if len(short):
+            replicas[short] = _search(
+                take_coefficients(coefficients, short), take_limits(limits, short), question, demand, replicas[short]
+            )
+            fault[short] = np.where(replicas[short] > MAX_REPLICAS, TOO_MANY_REPLICAS, 0)
     estimate = steady_state(coefficients, load_of(question, demand, replicas), limits)
-    stretched = steady_state(coefficients, with_headroom(question, demand, replicas), limits)
-    short = np.flatnonzero(too_slow(stretched, question) & (fault == 0))
-    if len(short):
-        replicas[short] = _search(
-            take_coefficients(coefficients, short), take_limits(limits, short), question, demand, replicas[short]
-        )
-        fault[short] = np.where(replicas[short] > MAX_REPLICAS, TOO_MANY_REPLICAS, 0)
-        estimate = steady_state(coefficients, load_of(question, demand, replicas), limits)
     return Sizing(
         replicas=replicas,
         capacity_replicas=capacity_replicas,
