@@ -56,10 +56,7 @@ def build_options(
 
 
 def _capacity(question: InferenceQuestion, demand: Demand, sized: Sized, rows: IntArray) -> dict[int, float]:
-    """Requests a second within the limits, all replicas together, by candidate.
-
-    Of split pools it is what the decoding side serves: prompts wait on the other side.
-    """
+    """Requests a second within the limits, all replicas together, by candidate; split pools were sized with theirs."""
     within = capacity_within_limits(
         sized.evaluated.coefficients, sized.evaluated.limits, question, demand, sized.sizing, rows
     )

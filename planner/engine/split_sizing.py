@@ -21,7 +21,7 @@ import numpy as np
 from planner.engine.inference_evaluate import Evaluated
 from planner.engine.queueing import exponential_quantile, many_server_wait
 from planner.engine.serving import LIMITS, NORMAL_QUANTILES, PERCENTILES, ServingEstimate
-from planner.engine.serving_cycle import LEAST_CHUNK_TOKENS, Cycle, ServingLoad
+from planner.engine.serving_cycle import Cycle, ServingLoad
 from planner.engine.sizing import (
     MAX_REPLICAS,
     TOO_MANY_REPLICAS,
@@ -32,15 +32,18 @@ from planner.engine.sizing import (
     load_of,
     places_planned,
 )
+from planner.engine.split_pairs import pool_pairs, prompt_s
 from planner.engine.split_pools import BoolArray, FloatArray, IntArray, PrefillPools, SplitSizing, TransferRates
 from planner.engine.workload import InferenceQuestion
 
 ROUNDS: Final = 5
+HALVINGS: Final = 8
+"""Of the load up to which limits hold, between the peak's and all that is served."""
 
 
 def size_split(evaluated: Evaluated, question: InferenceQuestion, demand: Demand, rates: TransferRates) -> SplitSizing:
     """Size every pair of pools: by the link where both fit one group of it, else by the network."""
-    decode, prefill = _pairs(evaluated, question, demand)
+    decode, prefill = pool_pairs(evaluated, question, demand)
     load = load_of(question, demand, 1.0)
     network = _Pairs(evaluated, question, demand, load, decode, prefill, rates, inside=False).size()
     near = network.prefill.gpus_per_replica * network.prefill.replicas
@@ -62,42 +65,6 @@ def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
         changed[rows] = part
         return changed
     return type(whole)(**{f.name: replaced(getattr(whole, f.name), rows, getattr(part, f.name)) for f in fields(whole)})
-
-
-def prompt_s(evaluated: Evaluated, load: ServingLoad) -> tuple[FloatArray, FloatArray]:
-    """Seconds an attention rank spends on a prompt: one on each rank, and where prompts fill the token budget.
-
-    Ranks that share attention's work by requests prefill their own prompts side by side.
-    """
-    c, prompt = evaluated.coefficients, load.prompt_tokens
-    budget = np.maximum(evaluated.limits.max_num_batched_tokens, LEAST_CHUNK_TOKENS)
-    attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-
-    def each(together: Any) -> FloatArray:
-        chunk = np.minimum(together * prompt, budget)
-        seconds = c.iteration_s(0.0, 0.0, chunk, chunk * attended)
-        return np.asarray(prompt / chunk * seconds, dtype=np.float64) + np.zeros(len(evaluated.candidates))
-
-    ranks = np.asarray(c.step.attention_ranks, dtype=np.float64)
-    return ranks * each(ranks), ranks * each(np.maximum(budget / prompt, ranks))
-
-
-def _pairs(evaluated: Evaluated, question: InferenceQuestion, demand: Demand) -> tuple[IntArray, IntArray]:
-    """(decode row, prefill row): a layout with itself, and with the best at prefilling on its kind of node."""
-    alone, batched = prompt_s(evaluated, load_of(question, demand, 1.0))
-    candidates = evaluated.candidates
-    parts = [candidates.shape, candidates.weight_format]
-    if candidates.token_budget is not None:
-        parts.append(candidates.token_budget)
-    _, group = np.unique(np.array(parts), axis=1, return_inverse=True)
-    late = np.zeros(len(candidates)) if question.ttft_ms is None else alone * 1e3 > question.ttft_ms
-    ranks = np.asarray(evaluated.coefficients.step.attention_ranks, dtype=np.float64)
-    order = np.lexsort((batched / ranks * evaluated.gpus_per_replica, late, group))
-    _, first = np.unique(group[order], return_index=True)
-    best = order[first][group]
-    own = np.arange(len(candidates))
-    other = own[best != own]
-    return np.concatenate([own, other]), np.concatenate([own, best[best != own]])
 
 
 class _Pairs:
@@ -126,6 +93,8 @@ class _Pairs:
         self.places = np.asarray(self.decode.limits.sequences, dtype=np.float64) + np.zeros(len(decode))
         self.steps = load.decode_tokens / self.decode.coefficients.tokens_per_step
         self.room = 1.0 - question.headroom
+        # Limits are to hold beyond the peak too, as far as headroom goes; a fixed number of clients doesn't grow.
+        self.grows = 1.0 if demand.clients else 1.0 / self.room
         ranks = np.asarray(self.prefill.coefficients.step.attention_ranks, dtype=np.float64)
         self.ranks = ranks + np.zeros(len(decode))
         self.own = self.alone + self.transfer + np.asarray(self.prefill.coefficients.request_s)
@@ -141,18 +110,20 @@ class _Pairs:
         by_capacity = _whole(wanted)
         slow_tpot = self.exceeds(idle_tpot, self.question.tpot_ms)
         slow_ttft = self.exceeds(self.own, self.question.ttft_ms)
-        decode = self.search(by_capacity, slow_tpot | slow_ttft, lambda n: self.late_tpot(self.residents(n)))
+        hopeless = slow_tpot | slow_ttft
+        decode = self.search(by_capacity, hopeless, lambda n: self.late_tpot(self.residents(n, self.grows)))
         running = self.residents(decode)
         rate = self.rate(running)
         prefill_by_capacity = _whole(rate * self.batched / (self.ranks * self.full_steps()))
         if self.demand.clients:
             # A client has one prompt at a time: more replicas than clients stand idle.
             prefill_by_capacity = np.minimum(prefill_by_capacity, self.demand.clients)
-        prefill = self.search(prefill_by_capacity, slow_tpot | slow_ttft, lambda n: self.late_ttft(rate, n))
+        prefill = self.search(prefill_by_capacity, hopeless, lambda n: self.late_ttft(rate * self.grows, n))
         fault = np.where((decode > MAX_REPLICAS) | (prefill > MAX_REPLICAS), TOO_MANY_REPLICAS, 0)
         fault = np.where(slow_tpot, TOO_SLOW_TPOT, fault)
         fault = np.where(slow_ttft, TOO_SLOW_TTFT, fault)
         served = np.minimum(prefill * self.ranks / self.batched, decode * capacity)
+        served = self.within_limits(rate, decode, prefill, served)
         estimate, busy_s = self.estimate(rate, running, decode, prefill, served / decode)
         sizing = Sizing(
             replicas=decode,
@@ -184,11 +155,22 @@ class _Pairs:
     def tpot(self, running: FloatArray) -> FloatArray:
         return np.asarray(self.iteration(running) / self.decode.coefficients.tokens_per_step, dtype=np.float64)
 
-    def residents(self, replicas: IntArray) -> FloatArray:
-        """Sequences on one of so many decode replicas."""
+    def within_limits(self, rate: FloatArray, decode: IntArray, prefill: IntArray, served: FloatArray) -> FloatArray:
+        """Requests a second of the whole deployment up to which no limit breaks; at the peak's ``rate`` none does."""
+        if self.demand.clients or (self.question.ttft_ms is None and self.question.tpot_ms is None):
+            return served
+        low, high = np.ones(len(self.rows)), np.maximum(served / rate, 1.0)
+        for step in range(HALVINGS):
+            tried = high if step == 0 else np.sqrt(low * high)
+            late = self.late_tpot(self.residents(decode, tried)) | self.late_ttft(rate * tried, prefill)
+            low, high = np.where(late, low, tried), np.where(late, tried, high)
+        return np.asarray(np.minimum(rate * low, served), dtype=np.float64)
+
+    def residents(self, replicas: IntArray, times: float | FloatArray = 1.0) -> FloatArray:
+        """Sequences on one of so many decode replicas, at so many times the peak's load."""
         if self.demand.clients:
             return np.minimum(np.maximum(self.demand.clients / replicas, 1.0), self.places)
-        rate = self.demand.peak_requests_s / replicas
+        rate = self.demand.peak_requests_s * times / replicas
 
         def held(running: FloatArray) -> FloatArray:
             wanted = rate * self.steps * self.iteration(running)

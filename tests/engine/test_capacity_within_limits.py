@@ -61,3 +61,19 @@ def test_no_first_token_is_likely_before_its_own_parts() -> None:
             soonest = option.ttft_confidence.low * option.speed.ttft_ms["mean"]
             assert soonest >= own / option.confidence.high * 0.999
             assert option.ttft_confidence.low <= 1
+
+
+@pytest.mark.parametrize("limits", [{"ttft_ms": 500}, {"tpot_ms": 25}, {"ttft_ms": 500, "tpot_ms": 25}])
+def test_split_pools_hold_their_limits_with_headroom_and_up_to_their_capacity(limits: dict[str, Any]) -> None:
+    asked = LIMITS | limits | {"tensor_parallel": 4, "pools": "split", "max_nodes": 64}
+    for option in plan(**asked, requests_per_second=20, headroom=0.3).options:
+        assert option.speed.utilization <= 0.7 + 0.01
+    fleet = plan(**asked, requests_per_second=20, headroom=0).options[0]
+    free = plan(**asked | dict.fromkeys(limits), requests_per_second=20, headroom=0).options[0]
+    capacity = fleet.speed.capacity_requests_s
+    assert capacity >= 20
+    assert free.prefill_pool is not None
+    again = plan(**asked, requests_per_second=capacity * 0.98, headroom=0).options
+    assert fleet.id in {option.id for option in again}
+    beyond = plan(**asked, requests_per_second=capacity * 1.1, headroom=0).options
+    assert fleet.id not in {option.id for option in beyond}
