@@ -7,6 +7,7 @@ from frontend.views import quotes, scenarios, shared
 urlpatterns = [
     path("save/<question:kind>/", scenarios.save_plan, name="save-plan"),
     path("shared/<str:token>/", shared.shared, name="shared"),
+    path("shared/<str:token>/quote.pdf", shared.shared_pdf, name="shared-pdf"),
     path("organizations/<slug:slug>/scenarios/", scenarios.scenario_list, name="scenarios"),
     path("organizations/<slug:slug>/scenarios/compare/", scenarios.compare, name="compare-scenarios"),
     path("organizations/<slug:slug>/scenarios/<uuid:uuid>/", scenarios.scenario_page, name="scenario"),

@@ -22,9 +22,10 @@ from frontend.once import made_once
 from frontend.quote_form import QuoteForm, build_quote_form, posted_terms, unclear_numbers
 from frontend.quote_shown import shown_quote
 from frontend.views.guard import organization_page
+from frontend.views.shared import NEW_LINK, new_link
 from planner.documents.wording import wording
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.models import SHOWN_STATUSES, Quote, QuoteStatus
+from planner.models import SHOWN_STATUSES, Quote, QuoteStatus, ShareLink
 from planner.selectors import quotes as read
 from planner.selectors import scenarios as read_scenarios
 from planner.selectors.scope import Scope
@@ -32,6 +33,7 @@ from planner.services import quotes
 from planner.services.plan_json import plain
 from planner.services.quote_import import MOST_BYTES, import_lines
 from planner.services.quote_plan import suggested_items
+from planner.services.share_links import revoke_link
 
 PAGE_SIZE = 50
 NEW_ROWS: dict[str, dict[str, Any]] = {
@@ -93,7 +95,7 @@ def quote_page(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
 @organization_page("planner.change_quote")
 @require_POST
 def act(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
-    """Accept an issued quote, revise it, or drop a draft."""
+    """Accept an issued quote, revise it, make or revoke a link to it; or drop a draft."""
     quote = read.quote(scope, uuid)
     match request.POST.get("action", ""):
         case "accept":
@@ -101,6 +103,11 @@ def act(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
             messages.success(request, _("Accepted."))
         case "revise":
             quote = quotes.revise_quote(scope=scope, quote=quote)
+        case "share":
+            _share(request, scope, quote)
+        case "revoke":
+            revoke_link(scope=scope, link=scope.get_in(ShareLink, _uuid(request.POST.get("link", "")), quote=quote))
+            messages.success(request, _("The link finds nothing from now on."))
         case "delete":
             quotes.delete_draft(scope=scope, quote=quote)
             messages.success(request, _("The draft is gone."))
@@ -108,6 +115,19 @@ def act(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
         case _:
             raise Http404
     return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
+
+
+def _share(request: HttpRequest, scope: Scope, quote: Quote) -> None:
+    try:
+        made_once(
+            request,
+            f"quote-link:{quote.pk}",
+            lambda: new_link(request, scope, quote),
+            lambda uuid: scope.rows(ShareLink).filter(uuid=uuid).exists(),
+        )
+    except InvalidQuestion as invalid:
+        for error in invalid.errors:
+            messages.error(request, f"{error_text(error)} {allowed_text(error)}")
 
 
 @organization_page("planner.view_quote")
@@ -224,6 +244,8 @@ def _page(
         "file_errors": [f"{error_text(error)} {allowed_text(error)}" for error in file_errors],
         "state": quote_words.quote_status(state),
         "is_open": state == QuoteStatus.ISSUED,
+        "links": read.links_to(scope, quote) if can_change and not quote.is_draft else (),
+        "new_link": request.session.pop(NEW_LINK, "") if can_change and not quote.is_draft else "",
         "can_change": can_change,
         "shown": shown_quote(draft.snapshot, in_words),
         "problems": [f"{error_text(error)} {allowed_text(error)}" for error in draft.problems],

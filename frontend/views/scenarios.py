@@ -22,6 +22,7 @@ from frontend.query import Asked, canonical_query, read_query
 from frontend.quote_words import document_language
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import needs_catalog, organization_page, signed_in
+from frontend.views.shared import NEW_LINK, new_link
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Quote, Scenario, ScenarioComment, ShareLink, User
 from planner.selectors import scenarios as read
@@ -30,10 +31,10 @@ from planner.services import quotes, scenarios
 from planner.services.organizations import create_organization
 from planner.services.quote_plan import fleet_terms
 from planner.services.scenario_changes import what_changed
+from planner.services.share_links import revoke_link
 from planner.services.tenancy import Conflict
 
 PAGE_SIZE = 50
-NEW_LINK = "new_link"
 MOST_DIGITS = 5
 """Of a number of replicas."""
 
@@ -194,25 +195,16 @@ def _done(request: HttpRequest, scope: Scope, found: Scenario, action: str) -> S
             made_once(
                 request,
                 f"link:{found.pk}",
-                lambda: _new_link(request, scope, found),
+                lambda: new_link(request, scope, found),
                 lambda uuid: scope.rows(ShareLink).filter(uuid=uuid).exists(),
             )
         case "revoke":
             link = scope.get(ShareLink, _uuid(post.get("link", "")))
-            scenarios.revoke_link(scope=scope, link=link)
+            revoke_link(scope=scope, link=link)
             messages.success(request, _("The link finds nothing from now on."))
         case _:
             raise Http404
     return found
-
-
-def _new_link(request: HttpRequest, scope: Scope, found: Scenario) -> UUID:
-    days = request.POST.get("days", "")
-    lasts = int(days) if days.isdecimal() and len(days) < 6 else None
-    link, token = scenarios.create_link(scope=scope, scenario=found, name=request.POST.get("name", ""), days=lasts)
-    # The secret is shown once, on the next page of this session alone.
-    request.session[NEW_LINK] = request.build_absolute_uri(reverse("shared", args=[token]))
-    return link.uuid
 
 
 def _chosen_scope(request: HttpRequest, scopes: list[Scope]) -> Scope:

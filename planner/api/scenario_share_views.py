@@ -27,6 +27,7 @@ from planner.services.scenario_inputs import (
     CommentInput,
     LinkInput,
 )
+from planner.services.share_links import create_link, revoke_link
 from planner.services.typed_json import read_json
 
 
@@ -98,7 +99,7 @@ class LinksView(TenantListView):
         secrets: list[str] = []
 
         def make() -> UUID:
-            link, token = scenarios.create_link(scope=self.scope, scenario=found, name=values.name, days=values.days)
+            link, token = create_link(scope=self.scope, shown=found, name=values.name, days=values.days)
             secrets.append(token)
             return link.uuid
 
@@ -119,7 +120,7 @@ class LinkRevokeView(TenantView):
         """From now on it finds nothing; a revoked one stays as it is."""
         found = read.scenario(self.scope, scenario_id)
         link = self.scope.get_in(ShareLink, link_id, scenario=found)
-        return Response(ShareLinkSerializer(scenarios.revoke_link(scope=self.scope, link=link)).data, headers=PRIVATE)
+        return Response(ShareLinkSerializer(revoke_link(scope=self.scope, link=link)).data, headers=PRIVATE)
 
 
 PATHS: tuple[tuple[str, Any, str], ...] = (

@@ -83,9 +83,10 @@ class ScenarioComment(TenantRow):
 
 @auditlog.register(include_fields=["name", "expires_at", "revoked_at"])
 class ShareLink(TenantRow):
-    """A read-only link to a scenario for whoever has it; only the hash of its secret is kept."""
+    """A read-only link to a scenario or an issued quote for whoever has it; only the hash of its secret is kept."""
 
-    scenario = models.ForeignKey(Scenario, on_delete=models.CASCADE, related_name="links")
+    scenario = models.ForeignKey(Scenario, null=True, blank=True, on_delete=models.CASCADE, related_name="links")
+    quote = models.ForeignKey("Quote", null=True, blank=True, on_delete=models.CASCADE, related_name="links")
     name = models.CharField(_("name"), max_length=100, blank=True, default="")
     """Whom it was made for."""
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
@@ -99,6 +100,12 @@ class ShareLink(TenantRow):
         ordering = ["-created_at", "-pk"]
         indexes = [
             models.Index(fields=["scenario"], condition=Q(revoked_at__isnull=True), name="share_link_open"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(scenario__isnull=False, quote__isnull=True) | Q(scenario__isnull=True, quote__isnull=False),
+                name="share_link_shows_one",
+            ),
         ]
 
     def __str__(self) -> str:

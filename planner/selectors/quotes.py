@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from planner.models import EXPIRED, Quote, QuoteStatus
+from planner.models import EXPIRED, Quote, QuoteStatus, ShareLink
 from planner.selectors.scope import Scope
 
 
@@ -21,6 +21,12 @@ def quote(scope: Scope, uuid: UUID) -> Quote:
     """One quote; raises ``NotFound``."""
     scope.require("planner.view_quote")
     return scope.get(Quote, uuid)
+
+
+def links_to(scope: Scope, found: Quote) -> QuerySet[ShareLink]:
+    """Links that were made to a quote; only for who may make them."""
+    scope.require("planner.change_quote")
+    return found.links.select_related("created_by")
 
 
 def with_status(status: str, today: date) -> Q:

@@ -59,20 +59,20 @@ def links_to(scope: Scope, found: Scenario) -> QuerySet[ShareLink]:
     return found.links.select_related("created_by")
 
 
-def shared_version(hashed_token: str, now: datetime) -> tuple[ShareLink, ScenarioVersion]:
-    """What the link of that secret's hash shows: the scenario's latest version; raises ``NotFound``.
+def shared_link(hashed_token: str, now: datetime) -> ShareLink:
+    """The link of that secret's hash, to a scenario or to a quote; raises ``NotFound``.
 
     A revoked link, an expired one and one that never was are not told apart.
     """
     open_now = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
     link = (
         ShareLink.objects.filter(open_now, token_hash=hashed_token, revoked_at__isnull=True)
-        .select_related("scenario")
+        .select_related("scenario", "quote__superseded_by")
         .first()
     )
-    if link is None or link.scenario.archived_at is not None:
+    if link is None or (link.scenario is not None and link.scenario.archived_at is not None):
         raise NotFound("No such link.")
-    return link, version_of(link.scenario)
+    return link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,11 @@
-"""Saving plans: scenarios, their versions, comments and links for reading."""
+"""Saving plans: scenarios, their versions and comments."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Mapping
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 
 from planner.engine.answers import InferenceOption, InferencePlan
@@ -17,7 +13,7 @@ from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import TURNS
 from planner.engine.sentences import say
 from planner.engine.training_answers import TrainingOption, TrainingPlan
-from planner.models import PlanKind, Scenario, ScenarioComment, ScenarioVersion, ShareLink
+from planner.models import PlanKind, Scenario, ScenarioComment, ScenarioVersion
 from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name
 from planner.services.plan_json import plain, plan_to_json
@@ -30,9 +26,6 @@ NAME_LENGTH = 120
 NOTE_LENGTH = 200
 COMMENT_LENGTH = 4_000
 MOST_VERSIONS = 1_000
-MOST_LINKS = 50
-LONGEST_LINK_DAYS = 365
-TOKEN_BYTES = 32
 
 
 def save_scenario(
@@ -120,67 +113,6 @@ def comment_on(*, scope: Scope, scenario: Scenario, text: str) -> ScenarioCommen
     return ScenarioComment.objects.create(
         organization=scope.organization, scenario=scenario, version=scenario.latest, author=scope.user, text=text
     )
-
-
-@tenant_write
-def create_link(*, scope: Scope, scenario: Scenario, name: str = "", days: int | None = 30) -> tuple[ShareLink, str]:
-    """A link for reading the scenario without an account, and its secret, which is shown this once."""
-    scope.require("planner.change_scenario")
-    if days is not None and (not isinstance(days, int) or not 1 <= days <= LONGEST_LINK_DAYS):
-        raise InvalidQuestion(
-            [
-                FieldError(
-                    field="days",
-                    value=days,
-                    message="Out of range.",
-                    allowed=say("1 to {most} days", most=LONGEST_LINK_DAYS),
-                )
-            ]
-        )
-    if scenario.links.filter(revoked_at__isnull=True).count() >= MOST_LINKS:
-        raise Conflict(
-            "too_many",
-            say("There are {most} links to this scenario already.", most=MOST_LINKS),
-            say("revoke one first"),
-        )
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    link = ShareLink.objects.create(
-        organization=scope.organization,
-        scenario=scenario,
-        name=checked_name(name) if name else "",
-        token_hash=token_hash(token),
-        created_by=scope.user,
-        expires_at=None if days is None else timezone.now() + timedelta(days=days),
-    )
-    return link, token
-
-
-@tenant_write
-def revoke_link(*, scope: Scope, link: ShareLink) -> ShareLink:
-    """From now on the link finds nothing."""
-    scope.require("planner.change_scenario")
-    link = scope.get(ShareLink, link.uuid, lock=True)
-    if link.revoked_at is None:
-        link.revoked_at = timezone.now()
-        link.save(update_fields=["revoked_at"])
-    return link
-
-
-def note_use(*, link: ShareLink) -> None:
-    """Note that the link was used, to the minute."""
-    now = timezone.now()
-    minute_ago = now - timedelta(minutes=1)
-    unused = Q(last_used_at__isnull=True) | Q(last_used_at__lt=minute_ago)
-    ShareLink.objects.filter(unused, pk=link.pk).update(last_used_at=now)
-
-
-def token_hash(token: str) -> str:
-    """How a link's secret is kept. It has 256 random bits: nothing slower is needed.
-
-    >>> token_hash("a")[:8]
-    'ca978112'
-    """
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def checked_note(note: object) -> str:

@@ -92,6 +92,7 @@ def test_a_quote_from_draft_to_cart(tenant: Tenant) -> None:
     path = f"/quotes/{draft['id']}"
     assert [problem["attr"] for problem in draft["problems"]] == ["items.1.unit_price"]
     assert draft["warnings"] == []
+    good(call("POST", f"{path}/links/", {}), 409, "ErrorEnvelope")
     refused = good(call("POST", f"{path}/issue/"), 400, "ErrorEnvelope")
     assert "Weights" in refused["errors"][0]["detail"]
     etag = call("GET", f"{path}/")["ETag"]
@@ -104,6 +105,13 @@ def test_a_quote_from_draft_to_cart(tenant: Tenant) -> None:
     assert snapshot_from_json(issued["snapshot"]).number == issued["number"]
     good(call("PATCH", f"{path}/", {"months": 3}), 409, "ErrorEnvelope")
     good(call("DELETE", f"{path}/"), 409, "ErrorEnvelope")
+    link = good(call("POST", f"{path}/links/", {"days": 7, "name": "Acme"}), 201, "NewShareLink")
+    shared = link["url"].removeprefix("http://testserver")
+    assert issued["number"] in Client().get(shared).content.decode()
+    assert good(call("GET", f"{path}/links/"), 200, "ShareLinksPage")["results"][0]["name"] == "Acme"
+    good(Caller(tenant, Role.PLANNER)("POST", f"{path}/links/{link['id']}/revoke/"), 403, "ErrorEnvelope")
+    good(call("POST", f"{path}/links/{link['id']}/revoke/"), 200, "ShareLink")
+    assert Client().get(shared).status_code == 404
     cart = good(call("POST", f"{path}/transfer/", {"buyer_cookie": "<1&2>"}), 200, "Cart")
     message = ElementTree.fromstring(cart["cxml"].encode()).find("Message/PunchOutOrderMessage")
     assert message is not None

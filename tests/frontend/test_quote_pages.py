@@ -15,12 +15,13 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from planner.documents.wording import wording
 from planner.models import Discount, Organization, PriceBook, Quote, Role, Scenario, ScenarioComment, ShareLink
 from planner.services import planning
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
 from planner.services.price_books import add_entry, create_price_book
 from planner.services.quote_plan import nodes_for
-from planner.services.quotes import create_quote, priced
+from planner.services.quotes import create_quote, issue_quote, priced, render, revise_quote
 from planner.services.scenarios import save_scenario
 from tests.planner.organizations import Tenant, tenant_factory, user_factory
 from tests.planner.test_quotes import TERMS
@@ -176,6 +177,7 @@ def test_clone_compare_comment_share_and_revoke(tenant: Tenant) -> None:
     act("revoke", link=ShareLink.objects.get().uuid)
     assert Client().get(link[1]).status_code == 404
     assert Client().get("/shared/guess/").status_code == 404
+    assert Client().get(f"{link[1]}quote.pdf").status_code == 404
     act("rename", name="")
     found.refresh_from_db()
     assert found.name == "Chat"
@@ -304,6 +306,59 @@ def test_a_draft_in_the_list_and_in_indonesian(tenant: Tenant) -> None:
     page = client.get(address("quote", tenant, issued.uuid)).content.decode()
     assert "USD\xa0468.835,20" in page
     assert priced(issued).snapshot.total.term == Decimal("468835.20")
+
+
+def test_an_issued_quote_is_handed_over_by_a_link_without_an_account(tenant: Tenant) -> None:
+    draft = create_quote(scope=tenant.scope(), terms={**TERMS, "tax": {"country": "ID"}})
+    client = signed_in(tenant, Role.BUYER)
+    page = client.get(address("quote", tenant, draft.uuid)).content.decode()
+    assert "To hand it over, issue it" in page
+    assert "Links for reading" not in page
+    assert client.post(address("quote-act", tenant, draft.uuid), {"action": "share"}).status_code == 409
+    quote = issue_quote(scope=tenant.scope(), quote=draft)
+    page = client.get(address("quote", tenant, quote.uuid)).content.decode()
+    assert "To hand it over, send the PDF, or a link from below" in page
+    act = address("quote-act", tenant, quote.uuid)
+    form = {"action": "share", "days": "7", "name": "Acme", "once": shown_once(page)}
+    assert [client.post(act, form).status_code for _ in range(2)] == [302, 302]
+    assert ShareLink.objects.count() == 1
+    page = client.get(address("quote", tenant, quote.uuid)).content.decode()
+    link = re.search(r"http://testserver(/shared/[\w-]+/)", page)
+    assert link is not None
+    assert link[1] not in client.get(address("quote", tenant, quote.uuid)).content.decode()
+
+    seen = Client().get(link[1])
+    shown = seen.content.decode()
+    assert all(text in shown for text in (quote.number, "Acme Pte. Ltd.", "of 11/12 of the net total", "Issued"))
+    assert in_words_of(quote) in shown
+    pdf = Client().get(f"{link[1]}quote.pdf?language=id")
+    assert pdf.content == render(priced(quote).snapshot, "pdf", "id")
+    for answer in (seen, pdf):
+        assert (answer["Referrer-Policy"], answer["X-Robots-Tag"]) == ("no-referrer", "noindex, nofollow")
+        assert answer["Cache-Control"] == "private, no-store"
+    assert Client().get(f"{link[1]}quote.pdf?language=xx").status_code == 404
+
+    newer = issue_quote(scope=tenant.scope(), quote=revise_quote(scope=tenant.scope(), quote=quote))
+    assert f"No longer good: {newer.number} has taken its place." in Client().get(link[1]).content.decode()
+    row = ShareLink.objects.get()
+    other = create_quote(scope=tenant.scope(), terms=TERMS, issue=True)
+    elsewhere = address("quote-act", tenant, other.uuid)
+    assert client.post(elsewhere, {"action": "revoke", "link": str(row.uuid)}).status_code == 404
+    planner = signed_in(tenant, Role.PLANNER)
+    for action in ("share", "revoke"):
+        assert planner.post(act, {"action": action, "link": str(row.uuid)}).status_code == 403
+    assert client.post(act, {"action": "share", "days": "7000"}, follow=True).status_code == 200
+    assert ShareLink.objects.count() == 1
+    assert Client().get(link[1]).status_code == 200
+    client.post(act, {"action": "revoke", "link": str(row.uuid)})
+    assert Client().get(link[1]).status_code == 404
+    assert Client().get(f"{link[1]}quote.pdf").status_code == 404
+
+
+def in_words_of(quote: Quote) -> str:
+    """The total as an English page writes it."""
+    snapshot = priced(quote).snapshot
+    return wording("en").money(snapshot.total.term, snapshot.currency)
 
 
 def test_net_stands_above_the_tax_and_the_total_below_it(tenant: Tenant) -> None:

@@ -51,7 +51,8 @@ from planner.services.price_book_inputs import (
 )
 from planner.services.price_books import add_entry, create_price_book, set_exchange_rate
 from planner.services.quotes import create_quote
-from planner.services.scenarios import comment_on, create_link, save_scenario
+from planner.services.scenarios import comment_on, save_scenario
+from planner.services.share_links import create_link
 from planner.services.webhook_inputs import WebhookInput
 from planner.services.webhooks import create_webhook, ping
 from tests.planner.organizations import Tenant, tenant_factory
@@ -79,8 +80,10 @@ def furnish(tenant: Tenant) -> None:
     _add_entries(scope, book)
     scenario = save_scenario(scope=scope, name=f"{MARK} chat", kind="inference", question=QUESTION, note=MARK)
     comment_on(scope=scope, scenario=scenario, text=MARK)
-    create_link(scope=scope, scenario=scenario, name=MARK)
-    create_quote(scope=scope, version=version_of(scenario), terms={"title": f"{MARK} quote"})
+    quote = create_quote(scope=scope, version=version_of(scenario), terms={"title": f"{MARK} quote"})
+    # Put there by hand: the quote stays a draft, which no link is made to.
+    ShareLink.objects.create(organization=quote.organization, quote=quote, name=MARK, token_hash="0" * 64)
+    create_link(scope=scope, shown=scenario, name=MARK)
     hook = WebhookInput(name=f"{MARK} ERP", url=f"https://{MARK}.example/hook".lower(), events=("quote.issued",))
     ping(scope=scope, webhook=create_webhook(scope=scope, values=hook).webhook)
 

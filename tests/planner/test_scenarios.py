@@ -13,8 +13,9 @@ from planner.engine.errors import InvalidQuestion
 from planner.models import AuditEntry, Role, Scenario, ScenarioVersion, ShareLink
 from planner.selectors import scenarios as read
 from planner.selectors.scope import Forbidden, NotFound
-from planner.services import scenarios
+from planner.services import scenarios, share_links
 from planner.services.scenario_changes import what_changed
+from planner.services.share_links import create_link, revoke_link, token_hash
 from planner.services.tenancy import Conflict
 from tests.planner.organizations import Tenant, tenant_factory
 
@@ -137,21 +138,21 @@ def test_every_member_comments_and_only_planners_change(tenant: Tenant, saved: S
 
 def test_a_link_shows_the_latest_version_until_it_is_revoked_or_late(tenant: Tenant, saved: Scenario) -> None:
     scope = tenant.scope(Role.PLANNER)
-    link, token = scenarios.create_link(scope=scope, scenario=saved, name="Board", days=7)
-    hashed, now = scenarios.token_hash(token), timezone.now()
+    link, token = create_link(scope=scope, shown=saved, name="Board", days=7)
+    hashed, now = token_hash(token), timezone.now()
     assert token not in ShareLink.objects.get().token_hash
-    assert read.shared_version(hashed, now)[1].scenario == saved
+    assert read.shared_link(hashed, now).scenario == saved
     with pytest.raises(NotFound):
-        read.shared_version(hashed, now + timedelta(days=8))
+        read.shared_link(hashed, now + timedelta(days=8))
     with pytest.raises(NotFound):
-        read.shared_version(scenarios.token_hash("guess"), now)
+        read.shared_link(token_hash("guess"), now)
     scenarios.archive_scenario(scope=scope, scenario=saved, archived=True)
     with pytest.raises(NotFound):
-        read.shared_version(hashed, now)
+        read.shared_link(hashed, now)
     scenarios.archive_scenario(scope=scope, scenario=saved, archived=False)
-    scenarios.revoke_link(scope=scope, link=link)
+    revoke_link(scope=scope, link=link)
     with pytest.raises(NotFound):
-        read.shared_version(hashed, now)
+        read.shared_link(hashed, now)
 
 
 def test_nothing_is_seen_from_another_organization(saved: Scenario) -> None:
@@ -216,10 +217,10 @@ def test_an_archived_scenario_leaves_the_list_only(tenant: Tenant, saved: Scenar
 
 
 def test_links_have_a_limit(tenant: Tenant, saved: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenarios, "MOST_LINKS", 1)
+    monkeypatch.setattr(share_links, "MOST_LINKS", 1)
     scope = tenant.scope(Role.PLANNER)
-    scenarios.create_link(scope=scope, scenario=saved)
+    create_link(scope=scope, shown=saved)
     with pytest.raises(Conflict):
-        scenarios.create_link(scope=scope, scenario=saved)
+        create_link(scope=scope, shown=saved)
     with pytest.raises(InvalidQuestion):
-        scenarios.create_link(scope=scope, scenario=saved, days=0)
+        create_link(scope=scope, shown=saved, days=0)
