@@ -29,7 +29,7 @@ from planner.selectors import scenarios as read
 from planner.selectors.scope import NotFound, Scope, scope_of, scopes_of
 from planner.services import quotes, scenarios
 from planner.services.organizations import create_organization
-from planner.services.quote_plan import fleet_terms
+from planner.services.quote_fleet import fleet_terms
 from planner.services.scenario_changes import what_changed
 from planner.services.share_links import revoke_link
 from planner.services.tenancy import Conflict

@@ -20,7 +20,7 @@ from planner.models import Discount, Organization, PriceBook, Quote, Role, Scena
 from planner.services import planning
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
 from planner.services.price_books import add_entry, create_price_book
-from planner.services.quote_plan import nodes_for
+from planner.services.quote_fleet import nodes_for
 from planner.services.quotes import create_quote, issue_quote, priced, render, revise_quote
 from planner.services.scenarios import save_scenario
 from tests.planner.organizations import Tenant, tenant_factory, user_factory
