@@ -23,7 +23,15 @@ from tests.planner.documents.quotes import quote
 ROOT = Path(__file__).resolve().parents[3]
 ENGINE = ROOT / "planner" / "engine"
 SPOKEN = (
-    *("inference_working", "training_working", "inference_plan", "training_plan", "training_remarks", "training_run"),
+    *(
+        "inference_working",
+        "memory_working",
+        "training_working",
+        "inference_plan",
+        "training_plan",
+        "training_remarks",
+        "training_run",
+    ),
     *("regime_notes", "model_summary", "engine_release"),
 )
 """Modules of the engine whose words stand in an annex."""
