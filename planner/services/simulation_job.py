@@ -17,6 +17,7 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.records import MAX_FALLBACKS
 from planner.engine.workload import InferenceQuestion
 from planner.models import User
+from planner.services.fleet_checks import fleet_faults
 from planner.services.generated_traffic import MOST_REQUESTS
 from planner.services.json_input import check_json_types
 from planner.services.plan_options import chosen_option
@@ -62,11 +63,14 @@ def check_options(job: SimulationJob) -> None:
         raise InvalidQuestion([inside("question", fault) for fault in invalid.errors]) from invalid
     faults: list[FieldError] = []
     for place, region in enumerate(job.regions):
+        part = f"regions.{place}." if region.name else ""
         try:
-            chosen_option(plan, region.scenario.option)
+            option = chosen_option(plan, region.scenario.option)
         except InvalidQuestion as invalid:
-            part = f"regions.{place}.scenario" if region.name else "scenario"
-            faults += [inside(part, fault) if fault.field == "option" else fault for fault in invalid.errors]
+            scenario = f"{part}scenario"
+            faults += [inside(scenario, fault) if fault.field == "option" else fault for fault in invalid.errors]
+        else:
+            faults += fleet_faults(region, option.layout.replicas, part)
     if not plan.options:
         faults = [replace(faults[0], field="question")]
     if faults:

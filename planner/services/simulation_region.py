@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import say
+from planner.engine.simulate.planned_fleet import check_settings
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
@@ -53,6 +54,11 @@ def read_region(
     ``linked`` says that regions take each other's requests; ``has`` which traces there are.
     """
     scenario = read_part("scenario", SimulationQuestion, parts.get("scenario", {}), faults)
+    if scenario is not None:
+        try:
+            check_settings(scenario)
+        except InvalidQuestion as invalid:
+            faults += [inside("scenario", fault) for fault in invalid.errors]
     trace, traffic = parts.get("trace"), None
     if trace is None:
         asked = parts.get("traffic", {})

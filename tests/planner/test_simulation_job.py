@@ -342,3 +342,36 @@ def test_traces_kept_before_they_had_owners_are_those_of_their_first_run() -> No
     assert [may_use_trace(mine, user=user) for user in (one, other, None)] == [True, False, False]
     assert [may_use_trace(anyones, user=user) for user in (one, None)] == [True, True]
     assert not may_use_trace(unused, user=None)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "field"),
+    [
+        ({"autoscaler": "hpa", "min_replicas": 10, "max_replicas": 2}, "scenario.max_replicas"),
+        ({"autoscaler": "hpa", "min_replicas": 10}, "scenario.min_replicas"),
+        ({"autoscaler": "hpa", "min_replicas": 0}, "scenario.min_replicas"),
+        ({"upgrade_at_s": 5, "max_surge": 0}, "scenario.max_surge"),
+        ({"batching": "dynamic", "preferred_batches": ["64"]}, "scenario.preferred_batches"),
+        ({"prefill_replicas": 100_000}, "scenario.prefill_replicas"),
+        ({"replicas": 60_000, "prefill_replicas": 50_000}, "scenario.replicas"),
+        ({"autoscaler": "hpa", "replicas": 60_000}, "scenario.replicas"),
+    ],
+)
+def test_a_scenario_that_contradicts_itself_is_refused_at_once(scenario: dict[str, Any], field: str) -> None:
+    for params, name in (
+        ({"scenario": scenario}, field),
+        ({"regions": [{"name": "north"}, {"name": "south", "scenario": scenario}]}, f"regions.1.{field}"),
+    ):
+        with pytest.raises(InvalidQuestion) as caught:
+            create_run(kind="simulation", params={"question": QUESTION} | params)
+        assert [fault.field for fault in caught.value.errors] == [name]
+
+
+def test_more_looking_than_hours_allow_is_refused_at_once() -> None:
+    traffic = {"requests_per_second": 2000, "hours": 1}
+    scenario = {"replicas": 50_000}
+    with pytest.raises(InvalidQuestion) as caught:
+        create_run(kind="simulation", params={"question": QUESTION, "scenario": scenario, "traffic": traffic})
+    assert [fault.field for fault in caught.value.errors] == ["traffic.hours"]
+    turns = {**scenario, "policy": "round_robin"}
+    create_run(kind="simulation", params={"question": QUESTION, "scenario": turns, "traffic": traffic})

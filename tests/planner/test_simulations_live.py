@@ -170,3 +170,21 @@ def test_a_simulation_on_two_workers_is_cancelled_in_two_seconds(tmp_path: Path,
     assert run.status == RunStatus.CANCELLED
     assert time.monotonic() - asked_s < 2
     assert run.result is None
+
+
+def test_a_large_fleet_is_cancelled_while_it_comes_up_and_frees_its_worker(
+    tmp_path: Path, processes: list[LiveProcess]
+) -> None:
+    load_catalog()
+    processes.append(start_worker(tmp_path))
+    small = {"question": PARAMS["question"], "traffic": {"hours": 0.001}}
+    _wait(create_run(kind="simulation", params=small), lambda run: run.is_final)
+    run = create_run(kind="simulation", params=small | {"scenario": {"replicas": 100_000}})
+    _wait(run, lambda run: run.message.startswith("0 requests"))
+    asked_s = time.monotonic()
+    cancel_run(run=run)
+    _wait(run, lambda run: run.is_final)
+    assert run.status == RunStatus.CANCELLED
+    assert time.monotonic() - asked_s < 2
+    after = _wait(create_run(kind="simulation", params=small), lambda run: run.is_final)
+    assert (after.status, after.attempts) == (RunStatus.SUCCEEDED, 1)

@@ -70,3 +70,5 @@ GROW_SLOTS: Final = 3
 GROW_EVENTS: Final = 4
 GROW_CACHE: Final = 5
 FLUSH_ROWS: Final = 6
+PAUSED: Final = 7
+"""So much has been done that it is time to tell, and to hear whether to go on."""

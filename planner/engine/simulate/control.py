@@ -10,9 +10,9 @@ from planner.engine.simulate.autoscaling import HpaState, Keda, KedaState, Readi
 from planner.engine.simulate.clock import Clock
 from planner.engine.simulate.disruption import Disruption
 from planner.engine.simulate.lifecycle import Autoscaler, Incident, PoolLife
-from planner.engine.simulate.places import STARTING, Places
+from planner.engine.simulate.places import Places
 from planner.engine.simulate.readings import Meter, read_metric
-from planner.engine.simulate.run import Run
+from planner.engine.simulate.run import REPLICAS_A_REPORT, Run
 from planner.engine.simulate.upgrades import Upgrades
 
 GIVE_UP_S = 86_400.0
@@ -34,7 +34,9 @@ class FleetControl:
         Disruption(self._places, self._seed)
         Upgrades(self._places)
         for pool, life in enumerate(self._lives):
-            for place in self._places.of_pool[pool][: self._places.wanted[pool]]:
+            for number, place in enumerate(self._places.of_pool[pool][: self._places.wanted[pool]].tolist()):
+                if number % REPLICAS_A_REPORT == 0:
+                    run.tell()
                 self._places.start_warm(place, 0.0)
             if life.autoscaler is not None:
                 _Scaling(self._places, pool, life.autoscaler)
@@ -77,9 +79,8 @@ class _Scaling:
         places = self._places
         ready = places.ready(self._pool)
         total = read_metric(places.run, self._meter, self._pool, ready, self._metric, now_s)
-        starting = sum(places.state[place] == STARTING for place in places.of_pool[self._pool])
         missing = sum(places.pool[place] == self._pool for place in places.unnoticed)
-        return Reading(total=total, ready=len(ready), unready=int(starting), missing=missing)
+        return Reading(total=total, ready=len(ready), unready=places.starting(self._pool), missing=missing)
 
     def _scrape(self, now_s: float) -> None:
         self._scraped = self._read(now_s)

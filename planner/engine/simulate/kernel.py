@@ -17,6 +17,7 @@ from planner.engine.simulate.codes import (
     MOVING,
     NEED_TRAFFIC,
     NONE,
+    PAUSED,
     REACHED,
     RELEASE,
     ROUTE,
@@ -44,11 +45,14 @@ from planner.engine.simulate.sequences import stop_running
 
 
 @entry
-def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool) -> int:
-    """Simulate up to ``until_s`` or until more is needed; the code says which (``codes.REACHED`` ...)."""
+def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool, most_events: int) -> int:
+    """Simulate up to ``until_s``, until more is needed or for so many events; says which (``codes.REACHED`` ...)."""
     st = open_state(table)
     fleet = st.fleet[0]
+    handled = 0
     while True:
+        if handled >= most_events:
+            return PAUSED
         short = _short_of(st)
         if short != NONE:
             return short
@@ -70,10 +74,12 @@ def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool) ->
         if fleet.next_sample < horizon < math.inf:
             take_sample(st, fleet.next_sample)
             fleet.next_sample += fleet.sample_s
+            handled += 1
             continue
         if t == math.inf or t > until_s:
             return REACHED
         fleet.now = t
+        handled += 1
         if event <= t:
             _handle_event(st, t)
         elif replica <= t:

@@ -33,10 +33,8 @@ class Places:
         self.run = run
         self.lives = lives
         self.clock = clock
-        self.pool = [int(pool) for pool in run.state.replicas["pool"]]
-        self.of_pool = [
-            [place for place, pool in enumerate(self.pool) if pool == number] for number in range(len(lives))
-        ]
+        self.pool = run.state.replicas["pool"].tolist()
+        self.of_pool = [np.flatnonzero(run.state.replicas["pool"] == number) for number in range(len(lives))]
         self.state = np.full(len(self.pool), OFF)
         self.version = np.zeros(len(self.pool), np.int64)
         self.latest_version = [0] * len(lives)
@@ -55,11 +53,22 @@ class Places:
 
     def living(self, pool: int) -> list[int]:
         """Places that serve or will."""
-        return [place for place in self.of_pool[pool] if self.state[place] in (STARTING, READY)]
+        state = self.state[self.of_pool[pool]]
+        found: list[int] = self.of_pool[pool][(state == STARTING) | (state == READY)].tolist()
+        return found
 
     def ready(self, pool: int) -> list[int]:
         """Places that serve."""
-        return [place for place in self.of_pool[pool] if self.state[place] == READY]
+        return self._in_state(pool, READY)
+
+    def starting(self, pool: int) -> int:
+        """How many don't serve yet."""
+        return len(self._in_state(pool, STARTING))
+
+    def _in_state(self, pool: int, state: int) -> list[int]:
+        own = self.of_pool[pool]
+        found: list[int] = own[self.state[own] == state].tolist()
+        return found
 
     def want(self, pool: int, replicas: int, now_s: float) -> None:
         """Change how many replicas a pool should have."""
@@ -72,12 +81,10 @@ class Places:
         """Start or let go replicas until as many as wanted are starting or ready."""
         living = self.living(pool)
         limit = self.wanted[pool] + self.surge[pool]
-        for place in self.of_pool[pool]:
-            if len(living) >= limit:
-                break
-            if self.state[place] == OFF:
+        if len(living) < limit:
+            for place in self._in_state(pool, OFF)[: limit - len(living)]:
                 self._start(place, now_s)
-                living.append(place)
+            return
         # Those that don't serve yet go first, then the highest places, so that whole nodes empty.
         spare = sorted(living, key=lambda place: (self.state[place] == READY, -place))
         for place in spare[: max(0, len(living) - limit)]:

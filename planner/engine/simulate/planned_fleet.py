@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Final
 
 from planner.engine.answers import InferenceOption
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.sentences import say
+from planner.engine.sentences import FieldName, say
 from planner.engine.simulate.autoscaling import DOWN, Hpa, Keda, ScalingRules
 from planner.engine.simulate.lifecycle import (
     Autoscaler,
@@ -21,6 +22,9 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.setup import BatchedReplica, ContinuousReplica, Fleet, Pool
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
+
+MOST_PLACES: Final = 100_000
+"""Replicas that one run may have, those to come included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ def planned_fleet(
 ) -> PlannedFleet:
     """The option's replicas (``kind``) behind one gateway, as ``settings`` would have them."""
     check_settings(settings)
+    check_sizes(settings, option.layout.replicas)
     nodes_each = max(1, math.ceil(kind.gpus / option.cluster.gpus_per_node))
     per_unit = max(1, int(option.cluster.gpus_per_node // kind.gpus))
     replicas = settings.replicas or option.layout.replicas
@@ -67,7 +72,7 @@ def planned_fleet(
     pools = [pool]
     if settings.prefill_replicas and isinstance(kind, ContinuousReplica):
         pools = _split(pool, kind, settings, kv_bytes_per_token)
-    life = pool_life(settings, weights_gib=option.memory.parts_gib.get("weights", 0.0) * kind.gpus)
+    life = pool_life(settings, replicas, weights_gib=option.memory.parts_gib.get("weights", 0.0) * kind.gpus)
     return PlannedFleet(
         fleet=Fleet(
             pools=pools,
@@ -82,8 +87,8 @@ def planned_fleet(
     )
 
 
-def pool_life(settings: SimulationQuestion, *, weights_gib: float) -> PoolLife:
-    """What the scenario does to a pool whose replicas read ``weights_gib`` of weights."""
+def pool_life(settings: SimulationQuestion, replicas: int, *, weights_gib: float) -> PoolLife:
+    """What the scenario does to a pool of ``replicas`` at the start, which read ``weights_gib`` of weights each."""
     hours = settings.node_failure_hours
     interruptions = settings.spot_interruptions_per_hour
     return PoolLife(
@@ -96,7 +101,7 @@ def pool_life(settings: SimulationQuestion, *, weights_gib: float) -> PoolLife:
             warm_up_s=settings.warm_up_s,
         ),
         grace_s=settings.grace_s,
-        autoscaler=_autoscaler(settings),
+        autoscaler=_autoscaler(settings, replicas),
         failures=None
         if hours is None
         else Failures(mean_hours=hours, repair_s=settings.repair_s, detect_s=settings.detect_s),
@@ -141,6 +146,27 @@ def check_settings(settings: SimulationQuestion) -> None:
         raise InvalidQuestion(errors)
 
 
+def check_sizes(settings: SimulationQuestion, planned: int) -> None:
+    """Raise ``InvalidQuestion`` where a fleet that starts with the plan's ``planned`` replicas can't be as asked."""
+    replicas = settings.replicas or planned
+    errors = []
+    if settings.autoscaler != "none" and settings.max_replicas is None and settings.min_replicas > 2 * replicas:
+        message = say("More than twice what runs at the start.")
+        allowed = say("up to {most:,}, or state {field}", most=2 * replicas, field=FieldName("max_replicas"))
+        errors.append(_fault("min_replicas", settings.min_replicas, message, allowed))
+    places = _most(settings, replicas) + settings.prefill_replicas
+    if places > MOST_PLACES:
+        field = "replicas"
+        if settings.autoscaler != "none" and (settings.max_replicas or 0) > replicas:
+            field = "max_replicas"
+        if settings.prefill_replicas > places / 2:
+            field = "prefill_replicas"
+        message = say("{places:,} replicas in all are more than a run may have.", places=places)
+        errors.append(_fault(field, getattr(settings, field), message, say("up to {most:,} in all", most=MOST_PLACES)))
+    if errors:
+        raise InvalidQuestion(errors)
+
+
 def _fault(field: str, value: object, message: str, allowed: str) -> FieldError:
     return FieldError(field=field, value=value, message=message, allowed=allowed, code="conflict")
 
@@ -169,22 +195,21 @@ def _split(pool: Pool, kind: ContinuousReplica, settings: SimulationQuestion, kv
     return [first, replace(pool, kind=replace(kind, role="decode"))]
 
 
-def _autoscaler(settings: SimulationQuestion) -> Autoscaler | None:
+def _autoscaler(settings: SimulationQuestion, replicas: int) -> Autoscaler | None:
     if settings.autoscaler == "none":
         return None
     down = ScalingRules(stabilization_s=settings.scale_down_window_s, policies=DOWN.policies)
-    fewest, most = settings.min_replicas, settings.max_replicas
+    fewest, most = settings.min_replicas, settings.max_replicas or 2 * replicas
     rules: Hpa | Keda
     if settings.autoscaler == "keda":
         rules = Keda(
             target=settings.scaling_target,
             min_replicas=fewest,
-            max_replicas=most or Keda(target=1.0).max_replicas,
+            max_replicas=most,
             polling_s=settings.polling_s,
             cooldown_s=settings.cooldown_s,
             down=down,
         )
     else:
-        most = most or Hpa(target=1.0).max_replicas
         rules = Hpa(target=settings.scaling_target, min_replicas=fewest, max_replicas=most, down=down)
     return Autoscaler(settings=rules, metric=settings.scaling_metric, scrape_s=settings.scrape_s)  # type: ignore[arg-type]

@@ -34,6 +34,11 @@ from planner.engine.simulate.state import (
 from planner.engine.simulate.traffic import empty_batch
 
 FLUSH_ROWS = 65_536
+MOST_EVENTS = 1 << 16
+"""Handled between two reports of progress: a fraction of a second."""
+MOST_LOOKS = 1 << 25
+"""The same where a gateway looks at every replica of a large fleet for every request."""
+REPLICAS_A_REPORT = 1024
 
 RowsSink = Callable[[Array], None]
 """Takes finished requests (``layout.ROW`` records, in order of leaving); the array is reused afterwards."""
@@ -68,6 +73,8 @@ class EverythingUp:
     def start(self, run: Run) -> None:
         """All replicas of all pools."""
         for number in range(len(run.state.replicas)):
+            if number % REPLICAS_A_REPORT == 0:
+                run.tell()
             run.rent(number, 0.0)
             run.bring_up(number, 0.0)
 
@@ -77,6 +84,7 @@ class Run:
     """A simulation under way: the state, and what a control plane may do to it."""
 
     fleet: Fleet
+    progress: Progress | None = None
     state: State = field(init=False)
     table: Array = field(init=False)
     bill: Bill = field(init=False)
@@ -121,11 +129,19 @@ class Run:
         """Keep one row per request from here on."""
         self._use(with_rows(self.state, FLUSH_ROWS + len(self.state.slots) + 64))
 
+    def tell(self) -> None:
+        """Report progress; raises where the run is to stop. Whatever takes long calls it again and again."""
+        if self.progress is not None:
+            self.progress(int(self.state.fleet["arrived"][0]), self.now_s)
+
     def advance(self, traffic: Traffic, until_s: float, last: bool, sink: RowsSink | None) -> int:
         """Simulate until ``until_s``, the end of ``traffic`` or the end of everything; says which."""
+        events = max(1, min(MOST_EVENTS, MOST_LOOKS // len(self.state.replicas)))
         while True:
-            code = advance(self.table, traffic, until_s, last)
-            if code == codes.GROW_SLOTS:
+            code = advance(self.table, traffic, until_s, last, events)
+            if code == codes.PAUSED:
+                self.tell()
+            elif code == codes.GROW_SLOTS:
                 self._flush(sink)
                 self._use(grow_slots(self.state))
                 if self.state.fleet["keep_rows"][0]:
@@ -187,12 +203,19 @@ class Run:
     def _set_members(self, replica: int, *, present: bool) -> None:
         pool = int(self.state.replicas["pool"][replica])
         count = int(self.state.pools["members"][pool])
-        members = [int(r) for r in self.state.members[pool, :count] if r != replica]
-        if present:
-            members = sorted([*members, replica])
-        self.state.members[pool, : len(members)] = members
-        self.state.pools["members"][pool] = len(members)
+        members = self.state.members[pool]
+        at = int(np.searchsorted(members[:count], replica))
+        found = at < count and int(members[at]) == replica
         self.state.fleet["drain"] = 1
+        # In order, and found by halving: a fleet of many thousand comes up in as many short moves.
+        if present == found:
+            return
+        if present:
+            members[at + 1 : count + 1] = members[at:count]
+            members[at] = replica
+        else:
+            members[at : count - 1] = members[at + 1 : count]
+        self.state.pools["members"][pool] += int(present) - int(found)
 
 
 def simulate(
@@ -210,7 +233,7 @@ def simulate(
     or when nothing more can happen to those that haven't. In a closed loop arrivals are the earliest times at which
     requests may be sent, and batches are asked for until the loop closes.
     """
-    run = Run(fleet)
+    run = Run(fleet, progress)
     plane: ControlPlane = control or EverythingUp()
     if hash_ids is not None:
         run.use_hashes(hash_ids)
@@ -224,8 +247,7 @@ def simulate(
         if len(batch.arrival_s):
             run.last_arrival_s = float(batch.arrival_s[-1])
         code = _serve(run, plane, batch, last, rows)
-        if progress is not None:
-            progress(int(run.state.fleet["arrived"][0]), run.now_s)
+        run.tell()
         if code != codes.NEED_TRAFFIC:
             break
     run._flush(rows)
@@ -241,6 +263,7 @@ def _serve(run: Run, plane: ControlPlane, batch: Traffic, last: bool, rows: Rows
             return code
         run.state.fleet["now"] = until_s
         plane.act(run, until_s)
+        run.tell()
 
 
 def _with_last(batches: Iterable[Traffic]) -> Iterator[tuple[Traffic, bool]]:

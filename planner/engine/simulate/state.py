@@ -86,9 +86,8 @@ def _set_defaults(state: State, replicas: Sequence[tuple[int, int]], seed: int) 
     fleet["slo_tpot_s"] = math.inf
     for name in ("wait_head", "wait_tail", "pre_head", "pre_tail", "run_head", "run_tail", "lru_head", "lru_tail"):
         state.replicas[name] = NONE
-    for number, (kind, pool) in enumerate(replicas):
-        state.replicas[number]["kind"] = kind
-        state.replicas[number]["pool"] = pool
+    state.replicas["kind"] = [kind for kind, _pool in replicas]
+    state.replicas["pool"] = [pool for _kind, pool in replicas]
     state.pools["hold_head"] = NONE
     state.pools["hold_tail"] = NONE
     cached = [kind for kind in state.kinds if kind["prefix_cache"]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from planner.engine.simulate.places import READY, STARTING, Places
 
 
@@ -33,8 +35,10 @@ class Upgrades:
     def _old(self, pool: int) -> list[int]:
         """Living replicas of an older version: those that don't serve yet first, then from the highest place."""
         places = self._places
-        old = [place for place in places.living(pool) if places.version[place] < places.latest_version[pool]]
-        return sorted(old, key=lambda place: (places.state[place] == READY, -place))
+        living = np.array(places.living(pool), dtype=np.int64)
+        old = living[places.version[living] < places.latest_version[pool]][::-1]
+        ordered: list[int] = old[np.argsort(places.state[old] == READY, kind="stable")].tolist()
+        return ordered
 
     def _proceed(self, pool: int, now_s: float) -> None:
         """New ones start as far as the surge allows, old ones go as far as enough others serve."""
