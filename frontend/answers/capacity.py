@@ -13,6 +13,7 @@ from frontend import numbers, words
 from frontend.answers.shown import Cell, Chart, Column
 from frontend.answers.simulation_words import as_number, pace
 from frontend.figures import canvas, tried_fleets
+from frontend.sentences import kept
 
 CSV_COLUMNS = (
     *("replicas", "autoscaled", "scaling_target", "min_replicas", "max_replicas", "met", "cost_usd", "gpu_hours"),
@@ -79,9 +80,13 @@ def _detail(search: Mapping[str, Any], at: str, duration_s: float) -> str:
         for name, limit in search["limits_ms"].items()
         if limit is not None
     ]
-    said = [_("Limits: %(limits)s, every request answered.") % {"limits": ", ".join(limits)}]
-    if rate := pace(as_number(search["tried"][search["chosen"]]["cost_usd"]), duration_s):
+    sized = [kept(search["sized_for"])] if "sized_for" in search else []
+    said = [*sized, _("Limits: %(limits)s, every request answered.") % {"limits": ", ".join(limits)}]
+    if rate := pace(search["tried"][search["chosen"]], duration_s):
         said.append(_("At this pace: %(rate)s.") % {"rate": rate})
+    if search["replicas"] is None and "most_replicas" in search:
+        most = _("It ended at %(n)s replicas, the most to be tried: more may do, or none.")
+        said.append(most % {"n": numbers.fixed(search["most_replicas"])})
     if search["replicas"] is not None:
         fewest = _("Without an autoscaler the fewest replicas that hold them are %(n)s.")
         said.append(fewest % {"n": numbers.fixed(search["replicas"])})

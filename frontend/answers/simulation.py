@@ -101,7 +101,7 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
             value=numbers.money(as_number(result["cost_usd"])),
             notes=(
                 _("%(money)s a million output tokens") % {"money": numbers.money(per_token)} if per_token else "",
-                pace(as_number(result["cost_usd"]), result["duration_s"]),
+                pace(result, result["duration_s"]),
             ),
         ),
         KeyFigure(

@@ -46,15 +46,18 @@ def hours(seconds: float) -> str:
     return _("%(n)s h") % {"n": numbers.rounded(seconds / 3600)}
 
 
-def pace(cost: float | None, duration_s: float) -> str:
+def pace(result: Mapping[str, Any], duration_s: float) -> str:
     """A bill as what it comes to in an hour and in a month; empty where it isn't known.
 
-    >>> pace(0.97, 720.0)
+    >>> pace({"cost_usd": "0.97", "usd_per_hour": "4.8500"}, 720.0)
     '$4.85 an hour, $3,540 a month'
     """
-    if cost is None or duration_s <= 0:
+    cost, hour = as_number(result["cost_usd"]), as_number(result.get("usd_per_hour"))
+    if hour is None and cost is not None and duration_s > 0:
+        # Of a run stored before runs said it themselves.
+        hour = cost * 3600 / duration_s
+    if hour is None:
         return ""
-    hour = cost * 3600 / duration_s
     return _("%(hour)s an hour, %(month)s a month") % {
         "hour": numbers.money(hour),
         "month": numbers.money(hour * HOURS_PER_MONTH),

@@ -19,6 +19,7 @@ from frontend.form_parts import FormField
 from frontend.forms import allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.sentences import shown
 from frontend.simulation_params import regions_of, run_before, sources, trace_of
 from frontend.stated import option_words, stated
 from frontend.tenancy import active_scope
@@ -31,6 +32,7 @@ from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
+from planner.services.planned_load import planned_load
 from planner.services.planned_traffic import traffic_of_plan
 from planner.services.runs import create_run
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
@@ -109,16 +111,34 @@ def _from_plan(asked: Asked) -> dict[str, str]:
     return {f"traffic-{name}": default_text(value) for name, value in like.items() if name in TRAFFIC}
 
 
+def _unless_the_plans(typed: Mapping[str, str], asked: Asked) -> Mapping[str, str]:
+    """What was typed, without the plan's mean load: a fleet is sized for what the plan is sized for."""
+    load = "traffic-requests_per_second"
+    same = typed.get(load) == _from_plan(asked).get(load)
+    return {name: text for name, text in typed.items() if name != load} if same else typed
+
+
+def _sized_for(asked: Asked) -> str:
+    """What the smallest fleet is sized for where nothing else is typed; empty where the question says nothing."""
+    try:
+        load = planned_load(parse_question(InferenceQuestion, asked.raw))
+    except InvalidQuestion:
+        return ""
+    return "" if load is None else shown(load.sentence)
+
+
 def _start(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> Any:
     if asked.errors:
         raise InvalidQuestion(asked.errors)
     faults: list[FieldError] = []
+    kind = CAPACITY if request.POST.get("goal") == "smallest" else SIMULATION
+    if kind == CAPACITY:
+        typed = _unless_the_plans(typed, asked)
     params: dict[str, Any] = {"question": typed_question(asked)}
     traffic, scenario = _part("traffic", typed, faults), _part("fleet", typed, faults)
     if faults:
         raise InvalidQuestion(faults)
     params |= sources(request, traffic, scenario)
-    kind = CAPACITY if request.POST.get("goal") == "smallest" else SIMULATION
     try:
         owner = request.user if request.user.is_authenticated else None
         return create_run(kind=kind, params=params, owner=owner, scope=active_scope(request))
@@ -173,6 +193,7 @@ def _form(
         "regions_before": ", ".join(str(region.get("name", "")) for region in regions_of(before_run)),
         "scenario_error": _line(faults["scenario"]) if "scenario" in faults else "",
         "has_limits": bool(asked.given.get("ttft_ms") or asked.given.get("tpot_ms")),
+        "sized_for": _sized_for(asked),
         "groups": groups,
         "trace_error": _line(faults["trace"]) if "trace" in faults else "",
         "lines": [

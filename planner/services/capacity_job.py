@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
+from planner.engine.sentences import Sentence
 from planner.engine.workload import InferenceQuestion
 from planner.models import User
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
+from planner.services.planned_load import AS_GIVEN, at_planned_load
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
 from planner.services.simulation_job import SimulationJob, check_options, read_simulation
 from planner.services.simulation_region import read_part, too_many_requests
@@ -29,6 +31,8 @@ class CapacityJob:
 
     simulation: SimulationJob
     search: CapacityQuestion
+    sized_for: Sentence = AS_GIVEN
+    """Which load it is."""
 
 
 def check_capacity(params: Mapping[str, Any], owner: User | None) -> None:
@@ -39,9 +43,11 @@ def check_capacity(params: Mapping[str, Any], owner: User | None) -> None:
 def read_capacity(params: Mapping[str, Any], *, has: Callable[[str], bool] = has_trace) -> CapacityJob:
     """Parameters of a simulation, and ``search``; the question must have a limit.
 
+    Traffic that states no load has the one that the plan is sized for: its peak, and headroom beyond it.
     Raises ``InvalidQuestion`` with every fault. ``has`` says which traces there are.
     """
     faults: list[FieldError] = []
+    params, sized_for = at_planned_load(params)
     search = read_part("search", CapacityQuestion, params.get("search", {}), faults)
     simulation = None
     try:
@@ -58,11 +64,11 @@ def read_capacity(params: Mapping[str, Any], *, has: Callable[[str], bool] = has
             faults.append(replace(no_limits(), field="question.ttft_ms"))
     if faults or simulation is None or search is None:
         raise InvalidQuestion(faults)
-    return CapacityJob(simulation=simulation, search=search)
+    return CapacityJob(simulation=simulation, search=search, sized_for=sized_for)
 
 
 CAPACITY_SEARCH = SpreadKind(
     check=check_capacity,
     execute=in_worker("planner.services.capacity_run.run_capacity_search"),
-    execute_part=part_in_worker("planner.services.simulation_parts.serve_part"),
+    execute_part=part_in_worker("planner.services.capacity_run.serve_capacity_part"),
 )

@@ -9,11 +9,12 @@ from typing import Any
 from planner.services.capacity_job import CapacityJob, read_capacity
 from planner.services.fleet_search import FIXED, Changes, FleetSearch, Share
 from planner.services.plan_json import plain
+from planner.services.planned_load import at_planned_load
 from planner.services.region_search import RegionChanges, RegionSearch
-from planner.services.run_kind import ReportProgress, Spread
+from planner.services.run_kind import ReportProgress, Spread, Task
 from planner.services.served import Served, together, unpack
 from planner.services.simulation import costs_of, describe
-from planner.services.simulation_parts import Sites, sites_of
+from planner.services.simulation_parts import Sites, serve_part, sites_of
 from planner.services.simulation_run import TIMED, run_document
 
 
@@ -81,6 +82,7 @@ def run_capacity_search(params: Mapping[str, Any], report: ReportProgress, sprea
     job = read_capacity(params)
     found = search_regions(job, report, spread) if job.simulation.regions[0].name else _one(job, report, spread)
     kept = {name: value for name, value in found.items() if name not in TIMED}
+    kept["search"] |= {"sized_for": job.sized_for}
     first = job.simulation.regions[0]
     result: dict[str, Any] = plain(kept | {"traffic": first.traffic, "trace": first.trace})
     return result
@@ -124,3 +126,8 @@ def search_regions(job: CapacityJob, report: ReportProgress, spread: Spread) -> 
     for region, changes in zip(document["regions"], search.changes, strict=True):
         region["settings"] = dict(changes)
     return document | {"search": search.document()}
+
+
+def serve_capacity_part(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
+    """One part of a search: of the traffic that it is sized for."""
+    return serve_part(at_planned_load(params)[0], task, report)

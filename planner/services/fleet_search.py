@@ -23,6 +23,7 @@ from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.served import Served
+from planner.services.simulation_report import pace
 
 Changes = Mapping[str, Any]
 """Settings of the scenario that one run differs in."""
@@ -80,6 +81,7 @@ class FleetSearch:
             "replicas": self.smallest,
             "percentile": self.question.slo_percentile,
             "limits_ms": {"ttft": self.question.ttft_ms, "tpot": self.question.tpot_ms},
+            "most_replicas": self.asked.most_replicas,
             "chosen": order.index(self.chosen),
             "tried": [self.points[place] for place in order],
         }
@@ -192,6 +194,7 @@ def point(question: InferenceQuestion, changes: Changes, served: Served, *, met:
         "dropped": outcome.requests - outcome.left["done"],
         "gpu_hours": outcome.gpu_hours,
         "cost_usd": quantize(usd, CENT),
+        **pace(usd, outcome),
     }
 
 

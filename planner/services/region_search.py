@@ -7,6 +7,7 @@ targets around the sizes found, in all such regions at once. Which runs are made
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -93,6 +94,7 @@ class RegionSearch:
             "replicas": None if self.smallest is None else sum(self.smallest),
             "percentile": self.question.slo_percentile,
             "limits_ms": {"ttft": self.question.ttft_ms, "tpot": self.question.tpot_ms},
+            "most_replicas": self.asked.most_replicas,
             "chosen": order.index(self.chosen),
             "tried": [self.points[place] for place in order],
         }
@@ -110,7 +112,7 @@ class RegionSearch:
             )
             for region, start in zip(self.regions, self.starts, strict=True)
         ]
-        closest: list[list[tuple[float, int, Outcome]]] = [[] for _search in searches]
+        closest: list[list[tuple[float, float, int, Outcome]]] = [[] for _search in searches]
         enough: list[dict[int, Outcome]] = [{} for _search in searches]
         while asks := [(place, size) for place, search in enumerate(searches) for size in search.ask()]:
             met: list[dict[int, bool]] = [{} for _search in searches]
@@ -119,13 +121,15 @@ class RegionSearch:
                 met[place][size] = holds(self.question, outcome)
                 if met[place][size]:
                     enough[place][size] = outcome
-                near = (-outcome.good / max(outcome.requests, 1), size, outcome)
-                closest[place] = [min([*closest[place], near], key=lambda each: each[:2])]
+                # Where none keeps a request within them, the soonest is closest, as among fleets of one region.
+                wait_s = outcome.e2e.mean_s if outcome.e2e.count else math.inf
+                near = (-outcome.good / max(outcome.requests, 1), wait_s, size, outcome)
+                closest[place] = [min([*closest[place], near], key=lambda each: each[:3])]
             for place, search in enumerate(searches):
                 search.tell(met[place])
                 enough[place] = {size: enough[place][size] for size in sorted(enough[place])[:1]}
         # What holds the limits at the fewest replicas; else what came closest.
-        chosen = [next(iter(held.items()), None) or near[0][1:] for held, near in zip(enough, closest, strict=True)]
+        chosen = [next(iter(held.items()), None) or near[0][2:] for held, near in zip(enough, closest, strict=True)]
         return tuple(size for size, _outcome in chosen), [outcome for _size, outcome in chosen]
 
     def _in_proportion(self, runs: Runs, sizes: Sizes) -> None:

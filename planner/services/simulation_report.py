@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from planner.engine.cost import CENT, PER_MILLION, quantize, usd_per_million_tokens
+from planner.engine.cost import CENT, HOURLY, PER_MILLION, quantize, usd_per_million_tokens
 from planner.engine.simulate.layout import Array
 from planner.engine.simulate.lifecycle import Incident
 from planner.engine.simulate.results import STATISTICS, AtHome, Distribution, Outcome
-from planner.engine.units import SECONDS_PER_HOUR
+from planner.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 INCIDENTS_LISTED: Final = 1000
 CUMULATIVE_STEPS: Final = 100
@@ -143,10 +143,20 @@ def _money(outcome: Outcome, costs: Costs) -> dict[str, Decimal | None]:
         input_share, output_share = 1.0, None
     return {
         "cost_usd": quantize(costs.usd, CENT),
+        **pace(costs.usd, outcome),
         "usd_per_million_input_tokens": _per_million(costs.usd, input_share, outcome.input_tokens),
         "usd_per_million_output_tokens": _per_million(costs.usd, output_share, outcome.output_tokens),
         "usd_per_million_tokens": _per_million(costs.usd, 1.0, outcome.input_tokens + outcome.output_tokens),
     }
+
+
+def pace(usd: Decimal, outcome: Outcome) -> dict[str, Decimal | None]:
+    """A bill as what the same fleet costs an hour and a month of 730 hours: of one that changes, its mean."""
+    billed_s = outcome.first_arrival_s + outcome.duration_s
+    if not billed_s > 0:
+        return {"usd_per_hour": None, "usd_per_month": None}
+    hour = usd * SECONDS_PER_HOUR / Decimal(repr(billed_s))
+    return {"usd_per_hour": quantize(hour, HOURLY), "usd_per_month": quantize(hour * HOURS_PER_MONTH, CENT)}
 
 
 def _per_million(usd: Decimal, share: float | None, tokens: int) -> Decimal | None:

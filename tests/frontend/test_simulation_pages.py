@@ -576,3 +576,27 @@ def test_the_form_says_what_is_simulated(client: Client, catalog: object) -> Non
     assert "Model Llama 3.1 8B · Mean load 2,000 req/s" in text
     assert "<dd>The plan's first</dd>" in text
     assert "us-east-1 · On demand · TP8 · FP8" in client.get(f"{link}&fleet-option={option}").content.decode()
+
+
+def test_the_smallest_fleet_of_an_unchanged_form_is_sized_for_the_plans_load(client: Client, catalog: object) -> None:
+    asked = "model=Llama+3.1+8B&requests_per_second=4&peak_factor=2&headroom=0.2&ttft_ms=2000&tpot_ms=60"
+    text = client.get(f"{FORM}?{asked}").content.decode()
+    assert "Sized for 10 requests/s, as the plan is: 4 on average, peak factor 2, 20% of capacity kept free." in text
+    for load, expected in (("4", None), ("7", 7.0)):
+        typed = {"traffic-requests_per_second": load, "traffic-hours": "0.1", "goal": "smallest"}
+        answer = client.post(FORM, {"question": asked, **typed})
+        assert answer.status_code == 302
+        run = Run.objects.latest("created_at")
+        assert run.kind == "capacity_search"
+        assert run.params["traffic"].get("requests_per_second") == expected
+
+
+def test_a_search_says_what_it_is_sized_for_and_where_it_ended(client: Client, search: Run) -> None:
+    sized = "Sized for this traffic as it is: no peak factor or headroom is added."
+    more = {"replicas": None, "most_replicas": 512, "sized_for": sized}
+    Run.objects.update(result={**result(), "search": searched() | more})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert sized in text
+    assert "It ended at 512 replicas, the most to be tried: more may do, or none." in text
+    Run.objects.update(result={**result(), "usd_per_hour": "2.2500", "search": None})
+    assert "$2.25 an hour" in client.get(f"/runs/{search.uuid}/").content.decode()

@@ -10,10 +10,9 @@ import pytest
 
 from planner.engine.errors import InvalidQuestion
 from planner.services.capacity_job import read_capacity
-from planner.services.capacity_run import run_capacity_search
+from planner.services.capacity_run import run_capacity_search, serve_capacity_part
 from planner.services.fleet_search import rank, scaling_changes
 from planner.services.run_kind import ReportProgress, Spread, Task, in_turn
-from planner.services.simulation_parts import serve_part
 
 QUESTION = {
     "model": "Llama 3.1 8B",
@@ -34,7 +33,7 @@ def search(params: Mapping[str, Any], told: list[float] | None = None) -> dict[s
         if told is not None:
             told.append(share)
 
-    return run_capacity_search(params, report, in_turn(serve_part, params))
+    return run_capacity_search(params, report, in_turn(serve_capacity_part, params))
 
 
 def by_size(result: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
@@ -63,7 +62,7 @@ def test_finds_the_smallest_that_holds_and_shows_what_was_tried() -> None:
 
 def test_the_order_in_which_runs_end_changes_nothing() -> None:
     def backwards(tasks: Sequence[Task], report: ReportProgress) -> list[bytes]:
-        return in_turn(serve_part, PARAMS)(tasks[::-1], report)[::-1]
+        return in_turn(serve_capacity_part, PARAMS)(tasks[::-1], report)[::-1]
 
     spread: Spread = backwards
     assert run_capacity_search(PARAMS, lambda share, message: None, spread) == search(PARAMS)
@@ -201,3 +200,33 @@ def test_where_no_request_is_within_the_limits_the_soonest_fleet_is_the_closest(
     unknown = cheap | {"ttft_ms": None, "cost_usd": Decimal("0.5")}
     some = cheap | {"goodput_share": 0.1, "ttft_ms": 20e6}
     assert sorted([cheap, soon, unknown, some], key=rank) == [some, soon, cheap, unknown]
+
+
+def test_without_a_load_of_its_own_a_search_is_sized_for_what_the_plan_is() -> None:
+    question = QUESTION | {"requests_per_second": 40, "peak_factor": 3, "headroom": 0.2}
+    lengths = {"hours": 0.02, "input_median": 600, "output_median": 150}
+    result = search({"question": question, "traffic": lengths})
+    given = search({"question": question, "traffic": {**lengths, "requests_per_second": 40}})
+    assert result["traffic"]["requests_per_second"] == 150
+    assert result["search"]["replicas"] > given["search"]["replicas"]
+    assert "150 requests/s, as the plan is: 40 on average, peak factor 3, 20%" in result["search"]["sized_for"]
+    assert given["search"]["sized_for"].startswith("Sized for this traffic as it is")
+    daily = read_capacity({"question": question, "traffic": {**lengths, "daily_peak": 1.5}})
+    assert daily.simulation.regions[0].traffic is not None
+    assert daily.simulation.regions[0].traffic.requests_per_second == 100
+    both = read_capacity({"question": question, "regions": [{"name": "north"}, {"name": "south"}]})
+    assert [region.traffic and region.traffic.requests_per_second for region in both.simulation.regions] == [150, 150]
+    waiting = QUESTION | {"requests_per_second": None, "concurrency": 20}
+    assert read_capacity({"question": waiting}).sized_for.startswith("Sized for this traffic as it is")
+
+
+def test_a_search_that_ends_at_its_bound_says_so_and_its_rates_are_a_fleets() -> None:
+    tight = {"question": QUESTION, "traffic": TRAFFIC | {"requests_per_second": 2000, "hours": 0.002}}
+    result = search(tight | {"search": {"most_replicas": 4}})
+    assert (result["search"]["replicas"], result["search"]["most_replicas"]) == (None, 4)
+    for tried in result["search"]["tried"]:
+        hourly = Decimal(tried["usd_per_hour"])
+        assert Decimal(tried["usd_per_month"]) == pytest.approx(hourly * 730, rel=Decimal("1e-4"))
+    rates = {tried["replicas"]: float(tried["usd_per_hour"]) for tried in result["search"]["tried"]}
+    assert rates[4] == pytest.approx(4 * rates[1], rel=1e-3) if 1 in rates else rates
+    assert result["usd_per_hour"] == result["search"]["tried"][result["search"]["chosen"]]["usd_per_hour"]

@@ -344,6 +344,7 @@ def test_traces_kept_before_they_had_owners_are_those_of_their_first_run() -> No
     assert not may_use_trace(unused, user=None)
 
 
+@pytest.mark.usefixtures("catalog")
 @pytest.mark.parametrize(
     ("scenario", "field"),
     [
@@ -367,6 +368,7 @@ def test_a_scenario_that_contradicts_itself_is_refused_at_once(scenario: dict[st
         assert [fault.field for fault in caught.value.errors] == [name]
 
 
+@pytest.mark.usefixtures("catalog")
 def test_more_looking_than_hours_allow_is_refused_at_once() -> None:
     traffic = {"requests_per_second": 2000, "hours": 1}
     scenario = {"replicas": 50_000}

@@ -13,7 +13,7 @@ from planner.models import PriceBook, Role, Run, RunStatus
 from planner.selectors.scope import Scope
 from planner.services import simulation_parts
 from planner.services.json_input import read_form
-from planner.services.planning import prices_of
+from planner.services.planning import plan_inference, prices_of
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput, PrivateInstanceTypeInput
 from planner.services.price_books import add_entry, create_price_book, remove_entry, use_price_book
 from planner.services.run_execution import execute_run
@@ -140,3 +140,11 @@ def test_every_run_stays_its_owners_where_two_organizations_ask_alike(acme: Tena
     costs = [float(result_of(tenant)["cost_usd"]) for tenant in (acme, other)]
     assert costs[0] == pytest.approx(costs[1] / 2, abs=0.011)
     assert Run.objects.filter(status=RunStatus.SUCCEEDED).count() == 2
+
+
+def test_a_runs_hour_and_month_are_its_fleets(acme: Tenant) -> None:
+    result = result_of(acme, scenario={"replicas": 3})
+    plan = plan_inference(QUESTION).options[0]
+    hour = Decimal(result["usd_per_hour"])
+    assert hour == pytest.approx(3 * plan.price.usd_per_node_hour, rel=Decimal("1e-4"))
+    assert Decimal(result["usd_per_month"]) == pytest.approx(hour * 730, rel=Decimal("1e-4"))

@@ -33,7 +33,7 @@ class Places:
         self.run = run
         self.lives = lives
         self.clock = clock
-        self.pool = run.state.replicas["pool"].tolist()
+        self.pool: list[int] = run.state.replicas["pool"].tolist()
         self.of_pool = [np.flatnonzero(run.state.replicas["pool"] == number) for number in range(len(lives))]
         self.state = np.full(len(self.pool), OFF)
         self.version = np.zeros(len(self.pool), np.int64)

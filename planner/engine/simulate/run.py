@@ -136,7 +136,7 @@ class Run:
 
     def advance(self, traffic: Traffic, until_s: float, last: bool, sink: RowsSink | None) -> int:
         """Simulate until ``until_s``, the end of ``traffic`` or the end of everything; says which."""
-        events = max(1, min(MOST_EVENTS, MOST_LOOKS // len(self.state.replicas)))
+        events = max(1, min(MOST_EVENTS, MOST_LOOKS // max(len(self.state.replicas), 1)))
         while True:
             code = advance(self.table, traffic, until_s, last, events)
             if code == codes.PAUSED:
