@@ -14,6 +14,7 @@ from defusedcsv import csv
 
 from planner.documents.snapshot import QuoteSnapshot
 from planner.engine.quote_math import CATEGORIES, Category, Line
+from planner.engine.sentences import Sentence, say
 
 COLUMNS: Final = (
     "quote",
@@ -49,8 +50,13 @@ MARK: Final = "'"
 class TableError(ValueError):
     """A table that isn't a quote's lines; ``row`` counts from 1 with the heading, ``column`` is its name or empty."""
 
-    def __init__(self, row: int, column: str, message: str) -> None:
-        super().__init__(f"row {row}{f', {column}' if column else ''}: {message}")
+    def __init__(self, row: int, column: str, message: Sentence) -> None:
+        self.sentence = (
+            say("row {row}, {column}: {reason}", row=row, column=column, reason=message)
+            if column
+            else say("row {row}: {reason}", row=row, reason=message)
+        )
+        super().__init__(self.sentence)
         self.row = row
         self.column = column
         self.message = message
@@ -93,7 +99,8 @@ def _common(column: str, rows: list[list[str]]) -> str:
     place = COLUMNS.index(column)
     for number, cells in enumerate(rows, start=2):
         if cells[place] != rows[0][place]:
-            raise TableError(number, column, f"{cells[place][:40]!r} is not that of the rows before")
+            given = repr(cells[place][:40])
+            raise TableError(number, column, say("{given} is not that of the rows before", given=given))
     return rows[0][place] if rows else ""
 
 
@@ -102,7 +109,7 @@ def _rows(data: bytes) -> list[list[str]]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise TableError(1, "", f"not UTF-8 at byte {error.start}") from None
+        raise TableError(1, "", say("not UTF-8 at byte {byte}", byte=error.start)) from None
     # Where a comma separates decimals, spreadsheets separate cells by semicolons.
     by_semicolon = text.startswith(";".join(COLUMNS[:2]))
     try:
@@ -110,11 +117,11 @@ def _rows(data: bytes) -> list[list[str]]:
             plain_csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=";" if by_semicolon else ",")
         )
     except plain_csv.Error as error:
-        raise TableError(1, "", f"not CSV: {error}") from None
+        raise TableError(1, "", say("not CSV: {reason}", reason=str(error))) from None
     if not rows or tuple(rows[0]) != COLUMNS:
-        raise TableError(1, "", f"the heading must be {','.join(COLUMNS)}")
+        raise TableError(1, "", say("the heading must be {heading}", heading=",".join(COLUMNS)))
     if len(rows) > MOST_ROWS:
-        raise TableError(MOST_ROWS, "", f"more than {MOST_ROWS} rows")
+        raise TableError(MOST_ROWS, "", say("more than {most:,} rows", most=MOST_ROWS))
     return [_with_points(cells) for cells in rows[1:]] if by_semicolon else rows[1:]
 
 
@@ -164,7 +171,7 @@ def _text(value: object) -> str:
 
 def _line(number: int, cells: list[str]) -> Line:
     if len(cells) != len(COLUMNS):
-        raise TableError(number, "", f"{len(cells)} cells instead of {len(COLUMNS)}")
+        raise TableError(number, "", say("{count} cells instead of {wanted}", count=len(cells), wanted=len(COLUMNS)))
     texts = {name: from_cell(cell) for name, cell in zip(COLUMNS, cells, strict=True)}
     amounts = {name: _number(number, name, texts[name]) for name in NUMBERS}
     of = tuple(texts["percent_of"].split())
@@ -175,7 +182,8 @@ def _line(number: int, cells: list[str]) -> Line:
     ):
         unknown = [item for item in given if item not in known]
         if unknown:
-            raise TableError(number, name, f"{unknown[0]!r} is none of {', '.join(known)}")
+            message = say("{given} is none of {known}", given=repr(unknown[0]), known=", ".join(known))
+            raise TableError(number, name, message)
     return Line(
         id=texts["line"],
         category=cast(Category, texts["category"]),
@@ -193,8 +201,8 @@ def _number(row: int, column: str, text: str) -> Decimal | None:
     if not text:
         return None
     if not _NUMBER.fullmatch(text) or len(text) > 40:
-        raise TableError(row, column, f"{text[:40]!r} is not a number like 1234.50")
+        raise TableError(row, column, say("{given} is not a number like 1234.50", given=repr(text[:40])))
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise TableError(row, column, f"{text!r} is not a number") from None
+        raise TableError(row, column, say("{given} is not a number like 1234.50", given=repr(text))) from None

@@ -120,11 +120,16 @@ class Wording:
 
         >>> wording("id").item("5 nodes of 1x H200 SXM"), wording("en").item("Bobot model")
         ('5 node 1x H200 SXM', 'Model weights')
+        >>> wording("en").item("1 node 8x H200 SXM"), wording("en").item("5 node 8x H200 SXM")
+        ('1 node of 8x H200 SXM', '5 nodes of 8x H200 SXM')
         """
         for language, code, pattern in _item_texts():
             if language != self.language and (found := pattern.fullmatch(text)):
                 written = wording(language)
-                return self.say(code, **{name: self._from(written, part) for name, part in found.groupdict().items()})
+                said = {name: self._from(written, part) for name, part in found.groupdict().items()}
+                # Not every language tells one from many.
+                number = ".one" if said.get("n") == "1" else ".other"
+                return self.say(f"nodes{number}" if code in ("nodes.one", "nodes.other") else code, **said)
         return text
 
     def _from(self, written: Wording, part: str) -> str:

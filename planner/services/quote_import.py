@@ -7,6 +7,7 @@ from typing import Any
 from planner.documents.tables import TableError, read_table
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.quote_math import PRICED_CATEGORIES, SHARE_CATEGORIES, Line
+from planner.engine.sentences import say
 from planner.models import Quote
 from planner.selectors.scope import Scope
 from planner.services.plan_json import plain
@@ -22,18 +23,19 @@ def import_lines(*, scope: Scope, quote: Quote, data: bytes) -> Quote:
     for an issued quote.
     """
     if len(data) > MOST_BYTES:
-        raise _refused("The file is too long.", f"up to {MOST_BYTES} bytes")
+        raise _refused(say("The file is too long."), say("up to {most:,} bytes", most=MOST_BYTES))
     try:
         table = read_table(data)
     except TableError as error:
-        raise _refused(str(error), "a table as this quote's CSV has it") from error
+        raise _refused(error.sentence, say("a table as this quote's CSV has it")) from error
     changes: dict[str, Any] = {
         "items": [_item(line) for line in table.lines if line.category in PRICED_CATEGORIES],
         "shares": [_share(line) for line in table.lines if line.category in SHARE_CATEGORIES],
     }
     if table.lines:
         if not (table.months.isascii() and table.months.isdecimal()):
-            raise _refused(f"row 2, months: {table.months[:40]!r} is no number of months", "such as 12")
+            no_number = say("{given} is no number of months", given=repr(table.months[:40]))
+            raise _refused(TableError(2, "months", no_number).sentence, say("such as {example}", example=12))
         changes |= {"currency": table.currency, "months": int(table.months[:9])}
     return change_quote(scope=scope, quote=quote, changes=changes)
 

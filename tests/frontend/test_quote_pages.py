@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -382,6 +383,24 @@ def test_an_old_exchange_rate_is_told_before_the_quote_is_issued(tenant: Tenant)
     client.cookies["django_language"] = "id"
     page = client.get(address("quote", tenant, quote.uuid)).content.decode()
     assert "Kurs dari USD ke IDR sudah berumur 1.234 hari: " in page
+
+
+def test_a_table_that_is_refused_is_refused_in_the_pages_language(tenant: Tenant) -> None:
+    quote = create_quote(scope=tenant.scope(), terms=TERMS)
+    client = signed_in(tenant, Role.BUYER)
+    client.cookies["django_language"] = "id"
+    heading, line = render(priced(quote).snapshot, "csv").decode().splitlines()[:2]
+    for table, said in (
+        ("a,b", "baris 1: baris judulnya harus quote,currency,"),
+        (f"{heading}\n{line},x", "baris 2: 18 sel, bukan 17"),
+        (f"{heading}\n{line.replace('53.52', 'x')}", "baris 2, unit_price: 'x' bukan bilangan seperti 1234.50"),
+        (f"{heading}\n{line.replace(',12,', ',y,')}", "baris 2, months: 'y' bukan jumlah bulan"),
+        ("x" * 2**21, "Berkasnya terlalu panjang. Yang boleh: sampai 1.048.576 bita"),
+    ):
+        file = SimpleUploadedFile("lines.csv", table.encode())
+        answer = client.post(address("quote-import", tenant, quote.uuid), {"file": file})
+        assert answer.status_code == 400
+        assert said in html.unescape(answer.content.decode())
 
 
 def test_a_row_that_is_still_empty_is_no_fault(tenant: Tenant) -> None:
