@@ -136,6 +136,16 @@ def field_label(name: str) -> str:
     return gettext(label) if label else name
 
 
+def run_title(kind: str) -> str:
+    """What a job of that kind is called."""
+    titles = {
+        "plan_sweep": gettext("Cost against load"),
+        "simulation": gettext("Simulation"),
+        "capacity_search": gettext("Smallest fleet"),
+    }
+    return titles.get(kind, kind)
+
+
 def choice(code: str) -> str:
     """A choice of a field: a product's own name, else words, else the code."""
     return str(CHOICES.get(code) or _display_names().get(code) or code)

@@ -14,13 +14,17 @@ from frontend.once import made_once
 from frontend.sentences import shown
 from frontend.tenancy import choose, my_scopes
 from frontend.views.guard import organization_page, signed_in
+from frontend.words import run_title
 from planner.engine.errors import InvalidQuestion
 from planner.models import User
+from planner.selectors.runs import runs_of_keys
 from planner.selectors.scope import Scope, scope_of, scopes_of
 from planner.services.json_input import read_form
 from planner.services.organization_inputs import OrganizationInput
 from planner.services.organizations import create_organization, rename_organization
 from planner.services.tenancy import Conflict
+
+_RUNS_SHOWN = 20
 
 
 @signed_in
@@ -88,5 +92,6 @@ def organization(request: HttpRequest, scope: Scope) -> HttpResponse:
         "tab": "organization",
         "entry": entry,
         "can_rename": scope.allows("planner.change_organization"),
+        "runs": [(run, run_title(run.kind)) for run in runs_of_keys(scope)[:_RUNS_SHOWN]],
     }
     return render(request, "frontend/organization/overview.html", context, status=400 if entry.has_errors else 200)

@@ -28,13 +28,14 @@ from frontend.sentences import shown
 from frontend.stated import stated
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import limited
+from frontend.words import run_title
 from planner.engine.errors import InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.models import Run, RunStatus
-from planner.selectors.runs import find_run, finished_runs_of
+from planner.selectors.runs import find_run, find_run_to_cancel, finished_runs_of
 from planner.services.audit import note_export
 from planner.services.runs import cancel_run, create_run
 
@@ -78,6 +79,8 @@ def run_page(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Progress, elapsed and estimated time, and the result when it is there; polled by htmx."""
     run = _find(request, uuid)
     context = _context(run) | _beside(request, run)
+    if context["can_cancel"]:
+        context["can_cancel"] = find_run_to_cancel(uuid=uuid, user=request.user) is not None
     if request.headers.get("HX-Request") != "true":
         return render(request, "frontend/run.html", context)
     return render(request, "frontend/parts/run.html", context, status=STOP_POLLING if run.is_final else 200)
@@ -86,7 +89,10 @@ def run_page(request: HttpRequest, uuid: UUID) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Ask for a stop; a finished run stays as it is."""
-    cancel_run(run=_find(request, uuid))
+    run = find_run_to_cancel(uuid=uuid, user=request.user)
+    if run is None:
+        raise Http404
+    cancel_run(run=run)
     return HttpResponseRedirect(reverse("run", args=[uuid]))
 
 
@@ -157,11 +163,10 @@ def _find(request: HttpRequest, uuid: UUID) -> Run:
 def _context(run: Run) -> dict[str, Any]:
     given = _as_given(run.params.get("question"))
     result = run.result if run.status == RunStatus.SUCCEEDED and isinstance(run.result, dict) else None
-    titles = {SWEEP: _("Cost against load"), SIMULATION: _("Simulation"), CAPACITY: _("Smallest fleet")}
     return {
         "nav": "",
         "run": run,
-        "title": titles.get(run.kind, run.kind),
+        "title": run_title(run.kind),
         "question": stated(InferenceQuestion, _but_traffic(given) if run.params.get("trace") else given),
         "doing": progress_words(run.message),
         "percent": numbers.percent(run.progress),

@@ -23,7 +23,7 @@ from planner.api.tenant import ORGANIZATION
 from planner.api.throttles import ReadThrottle, RunThrottle
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run, RunStatus
-from planner.selectors.runs import find_run
+from planner.selectors.runs import find_run, find_run_to_cancel
 from planner.services.idempotency import KEY_FIELD, KEY_LENGTH, KeyReused, create_once
 from planner.services.json_input import read_object
 from planner.services.runs import cancel_run, create_run
@@ -35,7 +35,9 @@ _REQUEST_MEMBERS = ("kind", "params")
 class RunSerializer(serializers.ModelSerializer[Run]):
     """A job as it stands now."""
 
-    id = serializers.UUIDField(source="uuid", help_text="Keep it: whoever knows it can read and cancel the job.")
+    id = serializers.UUIDField(
+        source="uuid", help_text="Keep it: whoever knows it can read and cancel a job that nobody's account started."
+    )
     kind = serializers.CharField(help_text="What is done.")
     params = serializers.DictField(help_text="With what, as given.")
     status = serializers.ChoiceField(RunStatus.choices, help_text="The last three are final.")
@@ -146,7 +148,10 @@ class RunCancelView(ApiView):
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         """Ask for a job to stop. It stops within seconds; poll until it is final. A final job stays as it is."""
-        return _run_response(cancel_run(run=_find(request, run_id)), status.HTTP_200_OK)
+        run = find_run_to_cancel(uuid=run_id, user=request.user)
+        if run is None:
+            raise NotFound("No such run.")
+        return _run_response(cancel_run(run=run), status.HTTP_200_OK)
 
 
 def start_once(request: Request, kind: str, params: Mapping[str, Any], start: Callable[[], UUID]) -> Response:
