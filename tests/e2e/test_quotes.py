@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from catalog.services import load_catalog
 from planner.models import Quote, Scenario, ScenarioVersion
@@ -74,6 +74,20 @@ def no_choice_is_cut(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
+def leaving_asks_for_what_is_not_saved(page: Page) -> None:
+    asked = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.once("dialog", stay)
+    page.locator("#f-title").fill("Not saved")
+    page.get_by_role("link", name="Quotes").first.click()
+    expect(page.locator("#f-title")).to_have_value("Not saved")
+    assert asked == ["beforeunload"]
+
+
 def test_plan_sign_up_save_quote_pdf(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(QUESTION)
     page.get_by_role("link", name="Quote", exact=True).click()
@@ -81,8 +95,9 @@ def test_plan_sign_up_save_quote_pdf(open_page: OpenPage, tmp_path: Path) -> Non
     expect(page.get_by_role("heading", level=1)).to_have_text("Save the plan and quote it")
     check(page)
     page.get_by_label("Your organization").fill("Acme")
-    page.get_by_role("button", name="Save and quote").click()
+    page.get_by_role("button", name="Save and quote").dblclick()
     expect(page.get_by_text("The buyer has no name.")).to_be_visible()
+    leaving_asks_for_what_is_not_saved(page)
     page.get_by_role("button", name="+ Model weights").click()
     expect(page.get_by_text("Model weights, is not known")).to_be_visible()
     check(page)
