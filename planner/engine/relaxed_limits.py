@@ -51,7 +51,8 @@ def _is_less(values: Mapping[str, float], plain: Mapping[str, float]) -> bool:
 def _needed(question: InferenceQuestion, cheapest_of: CheapestOf) -> tuple[dict[str, float], InferenceOption | None]:
     """What each limit that keeps the cheapest option out must be raised to."""
     most = int(specs(InferenceQuestion)["max_nodes"][0].maximum or question.max_nodes)
-    best = cheapest_of(replace(question, ttft_ms=None, tpot_ms=None, budget_usd_per_month=None, max_nodes=most))
+    free = replace(question, ttft_ms=None, tpot_ms=None, budget_usd_per_month=None, max_nodes=most)
+    best = cheapest_of(_at_full_headroom(free))
     if best is None:
         return {}, None
     needed = {
@@ -66,6 +67,13 @@ def _needed(question: InferenceQuestion, cheapest_of: CheapestOf) -> tuple[dict[
         if value is not None and limit is not None and value > limit:
             raised[name] = _rounded_up(name, value)
     return raised, best if all(isfinite(value) for value in raised.values()) else None
+
+
+def _at_full_headroom(question: InferenceQuestion) -> InferenceQuestion:
+    """The same fleet, with its speed at the load that limits hold at: the peak and what headroom keeps free."""
+    if question.concurrency is not None or question.offline_requests is not None:
+        return question
+    return replace(question, peak_factor=question.peak_factor / (1.0 - question.headroom), headroom=0.0)
 
 
 def _raise(values: Mapping[str, float], option: InferenceOption) -> Sentence:
