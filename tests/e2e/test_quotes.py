@@ -119,6 +119,12 @@ def test_plan_sign_up_save_quote_pdf(open_page: OpenPage, tmp_path: Path) -> Non
     quote = Quote.objects.get()
     assert quote.snapshot is not None
     assert [line["category"] for line in quote.snapshot["lines"]] == ["compute", "storage", "discount", "tax"]
+    page.get_by_role("button", name="Make a link").click()
+    link = page.locator("code.secret").inner_text()
+    reader = open_page(link[link.index("/shared/") :])
+    expect(reader.get_by_role("heading", level=1)).to_contain_text("-0001")
+    every_amount_is_in_view(reader)
+    check(reader)
     page.get_by_role("link", name="Quotes").first.click()
     expect(page.get_by_role("row")).to_have_count(2)
     check(page)
