@@ -13,6 +13,7 @@ from typing import Any, Final
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import say
+from planner.engine.simulate.planned_fleet import MOST_PLACES, places_of
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.records import MAX_FALLBACKS
 from planner.engine.workload import InferenceQuestion
@@ -62,6 +63,7 @@ def check_options(job: SimulationJob) -> None:
     except InvalidQuestion as invalid:
         raise InvalidQuestion([inside("question", fault) for fault in invalid.errors]) from invalid
     faults: list[FieldError] = []
+    places = 0
     for place, region in enumerate(job.regions):
         part = f"regions.{place}." if region.name else ""
         try:
@@ -71,6 +73,11 @@ def check_options(job: SimulationJob) -> None:
             faults += [inside(scenario, fault) if fault.field == "option" else fault for fault in invalid.errors]
         else:
             faults += fleet_faults(region, option.layout.replicas, part)
+            places += places_of(region.scenario, option.layout.replicas)
+    if job.is_linked and places > MOST_PLACES and not faults:
+        message = say("{places:,} replicas in all are more than a run may have.", places=places)
+        allowed = say("up to {most:,} in all", most=MOST_PLACES)
+        faults.append(FieldError(field="regions", value=None, message=message, allowed=allowed, code="conflict"))
     if not plan.options:
         faults = [replace(faults[0], field="question")]
     if faults:

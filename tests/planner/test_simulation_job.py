@@ -356,6 +356,7 @@ def test_traces_kept_before_they_had_owners_are_those_of_their_first_run() -> No
         ({"prefill_replicas": 100_000}, "scenario.prefill_replicas"),
         ({"replicas": 60_000, "prefill_replicas": 50_000}, "scenario.replicas"),
         ({"autoscaler": "hpa", "replicas": 60_000}, "scenario.replicas"),
+        ({"replicas": 10_000, "block_tokens": 4096}, "scenario.replicas"),
     ],
 )
 def test_a_scenario_that_contradicts_itself_is_refused_at_once(scenario: dict[str, Any], field: str) -> None:
@@ -366,6 +367,16 @@ def test_a_scenario_that_contradicts_itself_is_refused_at_once(scenario: dict[st
         with pytest.raises(InvalidQuestion) as caught:
             create_run(kind="simulation", params={"question": QUESTION} | params)
         assert [fault.field for fault in caught.value.errors] == [name]
+
+
+@pytest.mark.usefixtures("catalog")
+def test_regions_in_one_run_have_one_bound() -> None:
+    regions = [{"name": "north", "fallback": ["south"]}, {"name": "south"}]
+    params = {"question": QUESTION, "scenario": {"replicas": 60_000}, "regions": regions}
+    with pytest.raises(InvalidQuestion) as caught:
+        create_run(kind="simulation", params=params)
+    assert [fault.field for fault in caught.value.errors] == ["regions"]
+    create_run(kind="simulation", params={**params, "regions": [{"name": "north"}, {"name": "south"}]})
 
 
 @pytest.mark.usefixtures("catalog")

@@ -25,6 +25,8 @@ from planner.engine.workload import InferenceQuestion
 
 MOST_PLACES: Final = 100_000
 """Replicas that one run may have, those to come included."""
+MOST_PHASES: Final = 1 << 25
+"""A replica counts its sequences by their place in the last KV block: 8 bytes for each token of a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +148,11 @@ def check_settings(settings: SimulationQuestion) -> None:
         raise InvalidQuestion(errors)
 
 
+def places_of(settings: SimulationQuestion, planned: int) -> int:
+    """Replicas that a fleet may have at once, of an option with ``planned`` of them."""
+    return _most(settings, settings.replicas or planned) + settings.prefill_replicas
+
+
 def check_sizes(settings: SimulationQuestion, planned: int) -> None:
     """Raise ``InvalidQuestion`` where a fleet that starts with the plan's ``planned`` replicas can't be as asked."""
     replicas = settings.replicas or planned
@@ -154,15 +161,16 @@ def check_sizes(settings: SimulationQuestion, planned: int) -> None:
         message = say("More than twice what runs at the start.")
         allowed = say("up to {most:,}, or state {field}", most=2 * replicas, field=FieldName("max_replicas"))
         errors.append(_fault("min_replicas", settings.min_replicas, message, allowed))
-    places = _most(settings, replicas) + settings.prefill_replicas
-    if places > MOST_PLACES:
+    places = places_of(settings, planned)
+    most = min(MOST_PLACES, MOST_PHASES // settings.block_tokens)
+    if places > most:
         field = "replicas"
         if settings.autoscaler != "none" and (settings.max_replicas or 0) > replicas:
             field = "max_replicas"
         if settings.prefill_replicas > places / 2:
             field = "prefill_replicas"
         message = say("{places:,} replicas in all are more than a run may have.", places=places)
-        errors.append(_fault(field, getattr(settings, field), message, say("up to {most:,} in all", most=MOST_PLACES)))
+        errors.append(_fault(field, getattr(settings, field), message, say("up to {most:,} in all", most=most)))
     if errors:
         raise InvalidQuestion(errors)
 
