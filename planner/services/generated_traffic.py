@@ -53,6 +53,11 @@ class GeneratedTraffic:
         return (told, pause) if asked.think_s else (told,)
 
     @property
+    def has_no_prefixes(self) -> bool:
+        """Whether nothing that prompts begin with is said of it."""
+        return self.question.prefixes == 0
+
+    @property
     def loop(self) -> ClosedLoop | None:
         """Its clients, where they wait for their answers."""
         return self.question.loop

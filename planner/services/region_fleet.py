@@ -30,6 +30,11 @@ class LinkedSource:
     """Where each region's begin."""
 
     @property
+    def has_no_prefixes(self) -> bool:
+        """Of the first region: each region's replicas are made for its own."""
+        return bool(self.sources[0].has_no_prefixes)
+
+    @property
     def loop(self) -> None:
         """None: regions that take each other's requests get them at given times."""
 

@@ -13,26 +13,26 @@ from typing import Any, Protocol
 
 from catalog.profiles import serving_profiles
 from planner.engine.answers import InferenceOption, InferencePlan
+from planner.engine.errors import InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_summary import summarize
 from planner.engine.question_reading import parse_question
-from planner.engine.sentences import Code, Noun, Sentence, say
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
-from planner.engine.simulate.planned_fleet import PlannedFleet, planned_fleet
+from planner.engine.simulate.planned_fleet import PlannedFleet, check_batching, planned_fleet
 from planner.engine.simulate.planned_replica import Lengths, planned_replica
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
-from planner.engine.simulate.setup import MOST_AT_ONCE, BatchedReplica, ClosedLoop
+from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
-from planner.services.generated_traffic import MOST_REQUESTS
 from planner.services.plan_options import chosen_option
 from planner.services.planning import memory_profile_of, plan_with_catalog, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
+from planner.services.simulation_notes import cut_notes, fleet_notes, gateway_notes, hardware_note
 from planner.services.simulation_report import Costs, incident_report, report
 
 Told = Callable[[int, float], None]
@@ -53,6 +53,10 @@ class TrafficSource(Protocol):
     @property
     def hash_ids(self) -> Array | None:
         """Its block hashes, all requests one after another."""
+
+    @property
+    def has_no_prefixes(self) -> bool:
+        """Whether nothing that prompts begin with is said of it: then each finds the question's cached share."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -144,7 +148,12 @@ def serve(
             for pool in planned.fleet.pools
         ),
         replicas=planned.replicas,
-        notes=(*source.notes, *_cut_notes(source, settings, outcome), *_fleet_notes(planned)),
+        notes=(
+            *source.notes,
+            *cut_notes(source.loop, settings, outcome),
+            *gateway_notes(source.loop, planned),
+            *fleet_notes(planned),
+        ),
     )
 
 
@@ -172,7 +181,7 @@ def describe(
         "question": plan.question,
         "catalog_version": plan.catalog_version,
         "engine_version": plan.engine_version,
-        "notes": [*dict.fromkeys(_hardware_note(option) for option in options), *served.notes],
+        "notes": [*dict.fromkeys(hardware_note(option) for option in options), *served.notes],
     }
 
 
@@ -209,6 +218,8 @@ def fleet_of(
     settings: SimulationQuestion,
 ) -> PlannedFleet:
     """The option's cluster as a fleet to simulate."""
+    if faults := check_batching(question, settings):
+        raise InvalidQuestion(faults)
     arch = resolve_model(question)
     kv_bytes = summarize(arch).kv_bytes_per_token
     settings = split_settings(option, settings, kv_bytes * question.input_tokens)
@@ -223,6 +234,7 @@ def fleet_of(
         lengths=source.lengths,
         hash_tokens=source.hash_tokens,
         draft=resolve_draft(question),
+        own_prefixes=source.has_no_prefixes and question.prefix_kind == "private",
     )
     return planned_fleet(option, kind, question, settings, kv_bytes_per_token=kv_bytes)
 
@@ -242,43 +254,3 @@ def split_settings(option: InferenceOption, settings: SimulationQuestion, prompt
         prefill_replicas=max(1, round(pool.gpus / each)),
         transfer_gb_s=float(min(max(rate_gb_s, 0.01), 10_000.0)),
     )
-
-
-def _hardware_note(option: InferenceOption) -> Sentence:
-    gpus = option.layout.gpus_per_replica
-    values: dict[str, object] = {
-        "gpus": gpus,
-        "accelerator": option.cluster.accelerator_name,
-        "weights": Code(option.weight_format),
-        "confidence": Noun(option.confidence.kind),
-    }
-    if gpus == 1:
-        return say("Replicas of {gpus} GPU ({accelerator}, {weights}); {confidence} speed.", **values)
-    return say("Replicas of {gpus} GPUs ({accelerator}, {weights}); {confidence} speed.", **values)
-
-
-def _cut_notes(source: TrafficSource, settings: SimulationQuestion, outcome: Outcome) -> list[Sentence]:
-    notes = []
-    if source.loop is not None and outcome.requests >= MOST_REQUESTS:
-        notes.append(say("It ends with the last of {requests:,} requests.", requests=MOST_REQUESTS))
-    if settings.max_waiting is None and outcome.left["queue_full"]:
-        notes.append(say("Beyond {requests:,} requests at once, further ones are turned away.", requests=MOST_AT_ONCE))
-    return notes
-
-
-def _fleet_notes(planned: PlannedFleet) -> list[Sentence]:
-    kind = planned.fleet.pools[0].kind
-    if isinstance(kind, BatchedReplica):
-        return [
-            say(
-                "Batches of up to {requests:,} requests, timed as the scenario says: not the plan's model.",
-                requests=kind.max_batch,
-            )
-        ]
-    return [
-        say(
-            "KV cache: {blocks:,} blocks of {tokens} tokens a replica.",
-            blocks=kind.kv_blocks,
-            tokens=kind.block_tokens,
-        )
-    ]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import say
-from planner.engine.simulate.planned_fleet import check_settings
+from planner.engine.simulate.planned_fleet import check_batching, check_settings
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
@@ -87,6 +87,8 @@ def read_region(
                 field="trace", value=trace, message=say("No such trace."), allowed=say("the id of an uploaded trace")
             )
         )
+    if scenario is not None and question is not None:
+        faults += [inside("question", fault) for fault in check_batching(question, scenario)]
     round_trip_ms = _bounded(raw or {}, "round_trip_ms", 0.0, 60_000.0, faults)
     spill = _bounded(raw or {}, "spill_outstanding", 1, 1_000_000, faults)
     if scenario is None or faults:

@@ -70,6 +70,11 @@ class Trace:
         return self.columns.hash_ids
 
     @property
+    def has_no_prefixes(self) -> bool:
+        """False: what its prompts share is in the trace, where it is known."""
+        return False
+
+    @property
     def loop(self) -> None:
         """None: its requests come at their own times."""
 

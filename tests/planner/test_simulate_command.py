@@ -239,9 +239,10 @@ def test_spot_and_upgrade_by_scenario(files: Files, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "field"),
     [
-        ({"batching": "dynamic", "preferred_batches": ["8", "many"]}, "preferred_batches"),
-        ({"batching": "dynamic", "preferred_batches": "64", "max_batch": 32}, "preferred_batches"),
-        ({"batching": "static", "prefill_replicas": 1}, "prefill_replicas"),
+        ({"batching": "dynamic", "batch_ms": 2, "preferred_batches": ["8", "many"]}, "preferred_batches"),
+        ({"batching": "dynamic", "batch_ms": 2, "preferred_batches": "64", "max_batch": 32}, "preferred_batches"),
+        ({"batching": "static"}, "batch_ms"),
+        ({"batching": "static", "item_ms": 1, "prefill_replicas": 1}, "prefill_replicas"),
         ({"autoscaler": "hpa", "min_replicas": 0}, "min_replicas"),
         ({"autoscaler": "hpa", "min_replicas": 5, "max_replicas": 2}, "max_replicas"),
         ({"upgrade_at_s": 10, "max_surge": 0}, "max_surge"),

@@ -163,6 +163,9 @@ def _fit(st: State, r: int, s: int, budget: int) -> int:
         shared_blocks = held * (kind.unit_tokens // kind.block_tokens)
     elif kind.prefix_cache:
         cached = own_kept(st, r, s) * kind.block_tokens
+    if cached == 0 and kind.found_tokens > 0 and request.shared == 0:
+        request.kept = 0
+        cached = min(kind.found_tokens, request.input - 1)
     chunk = request.target - cached
     if kind.chunked:
         chunk = min(chunk, budget, rank_budget(st, r))

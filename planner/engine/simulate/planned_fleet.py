@@ -27,6 +27,8 @@ MOST_PLACES: Final = 100_000
 """Replicas that one run may have, those to come included."""
 MOST_PHASES: Final = 1 << 25
 """A replica counts its sequences by their place in the last KV block: 8 bytes for each token of a block."""
+TIMES: Final = ("batch_ms", "item_ms", "token_us")
+"""What says how long a batch of whole requests takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,10 @@ def check_settings(settings: SimulationQuestion) -> None:
     if settings.upgrade_at_s is not None and settings.max_surge + settings.max_unavailable == 0:
         message = say("An upgrade without surge and with nothing unavailable can't begin.")
         errors.append(_fault("max_surge", 0, message, say("1 or more, or max_unavailable 1 or more")))
+    if settings.batching != "continuous" and all(getattr(settings, name) is None for name in TIMES):
+        message = say("How long a batch takes isn't known: an LLM's take no fixed time.")
+        allowed = say("the times of the model that is served so, or batching continuous")
+        errors.append(_fault("batch_ms", settings.batch_ms, message, allowed))
     if settings.batching != "continuous" and settings.prefill_replicas:
         message = say("Batches of whole requests have no prefill to split off.")
         errors.append(_fault("prefill_replicas", settings.prefill_replicas, message, say("0, or batching continuous")))
@@ -173,6 +179,17 @@ def check_sizes(settings: SimulationQuestion, planned: int) -> None:
         errors.append(_fault(field, getattr(settings, field), message, say("up to {most:,} in all", most=most)))
     if errors:
         raise InvalidQuestion(errors)
+
+
+def check_batching(question: InferenceQuestion, settings: SimulationQuestion) -> list[FieldError]:
+    """The fault of a question whose batches are drained whole: the simulated engine has iterations.
+
+    A scenario that gives such batches times of its own is another model's, and may be simulated.
+    """
+    if question.batching == "continuous" or settings.batching != "continuous":
+        return []
+    message = say("Batches that are drained before the next can't be simulated.")
+    return [_fault("batching", question.batching, message, "continuous")]
 
 
 def _fault(field: str, value: object, message: str, allowed: str) -> FieldError:

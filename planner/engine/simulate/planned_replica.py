@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,7 @@ def planned_replica(
     lengths: Lengths,
     hash_tokens: int | None,
     draft: ModelArch | None = None,
+    own_prefixes: bool = False,
 ) -> ContinuousReplica | BatchedReplica:
     """The replica that ``option`` is made of; ``draft`` is the question's draft model, where it names one.
 
@@ -65,6 +67,7 @@ def planned_replica(
         lengths=lengths,
         hash_tokens=hash_tokens,
         draft=draft,
+        own_prefixes=own_prefixes,
     )
 
 
@@ -81,32 +84,35 @@ def replica_on(
     lengths: Lengths,
     hash_tokens: int | None,
     draft: ModelArch | None = None,
+    own_prefixes: bool = False,
 ) -> ContinuousReplica:
     """One replica in a layout on a kind of node, with the plan's own step time and memory.
 
-    KV blocks are those of the whole pool (no planning margin). Where layers differ (sliding windows,
-    recurrent state), a sequence's share of the pool isn't linear in its length: blocks are then
-    counted so that requests of the traffic's mean length fit as often as they do in the engine.
+    KV blocks are those of the whole pool (no planning margin), whatever the lengths. Where layers differ (sliding
+    windows, recurrent state), a sequence's share of the pool isn't linear in its length: blocks are then counted so
+    that requests of the traffic's mean length fit as often as they do in the engine. With ``own_prefixes`` each
+    prompt finds the question's share of it cached, as its client's own.
     """
     candidates = _one_candidate(layout, weight_format)
     evaluated = evaluate(arch, [shape], candidates, question, profiles, memory_profile, draft)
-    tokens = lengths.input_tokens + lengths.output_tokens / 2
+    block = settings.block_tokens
+    # Sequences take whole blocks, of which the pool holds so many: counted in whole ones they come out the same.
+    blocks_each = math.ceil((lengths.input_tokens + lengths.output_tokens / 2) / block)
     fits = max_concurrency(
         cache_arch(arch, question_draft(question, arch, draft)),
         question.kv_format,
         candidates.tensor,
         candidates.pipeline,
         evaluated.memory.kv_pool,
-        tokens,
+        float(blocks_each * block),
         max_num_batched_tokens=question.max_num_batched_tokens,
         allocator=memory_profile.allocator,
     )
     coefficients = StepCoefficients(*(float(np.ravel(column)[0]) for column in evaluated.coefficients.step))
     ranks = coefficients.attention_ranks
-    block = settings.block_tokens
     return ContinuousReplica(
         coefficients=coefficients,
-        kv_blocks=int(float(fits[0]) * ranks * tokens / block),
+        kv_blocks=int(float(fits[0]) * ranks * blocks_each + 1e-6),
         block_tokens=block,
         max_num_seqs=int(question.max_num_seqs * ranks),
         max_num_batched_tokens=int(question.max_num_batched_tokens * ranks),
@@ -116,6 +122,7 @@ def replica_on(
         request_s=float(np.ravel(evaluated.coefficients.request_s)[0]),
         prefix_cache=settings.prefix_caching,
         hash_tokens=_hash_unit(hash_tokens, block),
+        found_tokens=int(question.prefix_cache_hit * lengths.input_tokens) // block * block if own_prefixes else 0,
         **_drafting(question, settings, evaluated.coefficients),
         gpus=float(evaluated.gpus_per_replica[0]),
         max_waiting=settings.max_waiting,
@@ -149,9 +156,9 @@ def batched_replica(settings: SimulationQuestion, *, gpus: float) -> BatchedRepl
     """
     preferred = tuple(int(size) for size in settings.preferred_batches if size.isdecimal())
     return BatchedReplica(
-        batch_s=settings.batch_ms / 1e3,
-        item_s=settings.item_ms / 1e3,
-        token_s=settings.token_us / 1e6,
+        batch_s=(settings.batch_ms or 0.0) / 1e3,
+        item_s=(settings.item_ms or 0.0) / 1e3,
+        token_s=(settings.token_us or 0.0) / 1e6,
         max_batch=settings.max_batch,
         preferred_batches=() if settings.batching == "static" else preferred,
         max_queue_delay_s=settings.queue_delay_ms / 1e3,

@@ -108,9 +108,13 @@ class SimulationQuestion:
         "models) as Triton does, timed by the fields below; static sends full batches only, until the delay.",
         "batching",
     )
-    batch_ms: float = number("Batch time", 2.0, 0, 1e6, "ms", "Of a batch, beside its items and tokens.", "batching")
-    item_ms: float = number("Item time", 0.15, 0, 1e6, "ms", "Each request adds it to its batch.", "batching")
-    token_us: float = number("Token time", 0.0, 0, 1e6, "us", "Each input token adds it to its batch.", "batching")
+    batch_ms: float | None = number(
+        "Batch time", None, 0, 1e6, "ms", "Of a batch, beside its items and tokens.", "batching"
+    )
+    item_ms: float | None = number("Item time", None, 0, 1e6, "ms", "Each request adds it to its batch.", "batching")
+    token_us: float | None = number(
+        "Token time", None, 0, 1e6, "us", "Each input token adds it to its batch.", "batching"
+    )
     max_batch: int = integer("Largest batch", 32, 1, 100_000, "requests", "Never more in a batch.", "batching")
     preferred_batches: tuple[str, ...] = choices(
         "Preferred batches", (), (), "Sizes that are sent at once when the queue fills them, such as 8, 16.", "batching"

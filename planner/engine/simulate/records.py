@@ -38,6 +38,7 @@ KIND: Final = _record(
         "reserve_prompt": "i4",
         "prefix_cache": "i4",
         "unit_tokens": "i8",
+        "found_tokens": "i8",
         "draft_tokens": "i8",
         "acceptance": "f8",
         "draft_share": "f8",

@@ -51,6 +51,8 @@ class ContinuousReplica:
     prefix_cache: bool = False
     hash_tokens: int | None = None
     """Tokens one hash covers; the block where not given. A multiple of ``block_tokens``."""
+    found_tokens: int = 0
+    """Of every prompt whose cached start no other request shares: a client's own, found and held by it alone."""
     draft_tokens: int = 0
     """Speculative decoding: tokens proposed each step; 0 is off."""
     acceptance: float = 0.0
@@ -82,6 +84,7 @@ class ContinuousReplica:
             "reserve_prompt": self.reserve_prompt,
             "prefix_cache": self.prefix_cache,
             "unit_tokens": self.hash_tokens or self.block_tokens,
+            "found_tokens": self.found_tokens,
             "draft_tokens": self.draft_tokens,
             "acceptance": self.acceptance,
             "draft_share": self.draft_share,

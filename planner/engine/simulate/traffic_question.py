@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,13 +14,17 @@ from planner.engine.simulate.arrivals import FLAT_DAY, FLAT_WEEK, Arrivals, Burs
 from planner.engine.simulate.lengths import Lognormal, LognormalLengths, SharedPrefixes
 from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.workload_model import TrafficModel
-from planner.engine.sizing import demand_of
+from planner.engine.sizing import cached_tokens, demand_of
 from planner.engine.units import SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
 WORKDAYS = 5
 MOST_CLIENTS = 1_000_000
 """That wait for their answers in one run."""
+BLOCK_TOKENS = 16
+"""Whole blocks of a prompt are found cached."""
+LONGEST_DEVIATIONS = 20.0
+"""Above the mean: the few that are longer are cut."""
 OPEN_ONLY = (
     *("requests_per_second", "gap_cv", "daily_peak", "peak_hour", "weekend", "trend_per_week"),
     *("burst_factor", "burst_share", "burst_s"),
@@ -157,7 +162,9 @@ def says_when(given: Mapping[str, Any]) -> bool:
 def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[str, Any]:
     """The ``given`` fields of traffic, and where they say nothing the question's mean load and its lengths, fixed.
 
-    A side whose median is given keeps its default spread; a fixed number of clients stays one, unless a rate is given.
+    Gaps scatter as the question's arrivals and answers as its answers do; a prefix that all requests share is one of
+    the traffic's. A side whose median is given keeps its default spread; a fixed number of clients stays one, unless a
+    rate is given.
 
     >>> asked = InferenceQuestion(model="m", requests_per_second=10.0, input_tokens=1024, output_tokens=256)
     >>> like = traffic_like(asked, {"hours": 0.1, "output_median": 90.0})
@@ -170,12 +177,30 @@ def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[
         asked["clients"] = question.concurrency
     elif rate > 0 and given.get("clients") is None:
         asked["requests_per_second"] = float(f"{rate:.6g}")
-    for side, tokens in (("input", question.input_tokens), ("output", question.output_tokens)):
-        if f"{side}_median" not in given:
-            _spec, longest = specs(TrafficQuestion)[f"{side}_max"]
-            # The asked length itself is never cut: only the default would.
-            asked |= {f"{side}_median": float(tokens), f"{side}_sigma": 0.0, f"{side}_max": max(longest, tokens)}
+    if "clients" not in asked and question.offline_requests is None and given.get("clients") is None:
+        asked["gap_cv"] = question.arrival_cv
+    if "input_median" not in given:
+        shared = 0
+        if question.prefix_kind == "shared" and "prefixes" not in given:
+            shared = cached_tokens(question, BLOCK_TOKENS)
+        if shared:
+            asked |= {"prefixes": 1, "prefix_tokens": shared}
+        asked |= _lengths("input", question.input_tokens - shared, 0.0)
+    if "output_median" not in given:
+        asked |= _lengths("output", question.output_tokens, question.output_cv)
     return asked | dict(given)
+
+
+def _lengths(side: str, mean_tokens: int, cv: float) -> dict[str, Any]:
+    """Lognormal lengths of a mean and a coefficient of variation; what is asked for is never cut by the default."""
+    spec, longest = specs(TrafficQuestion)[f"{side}_max"]
+    spread = 1.0 + cv**2
+    high = max(longest, min(math.ceil(mean_tokens * (1.0 + LONGEST_DEVIATIONS * cv)), int(spec.maximum or longest)))
+    return {
+        f"{side}_median": float(f"{mean_tokens / math.sqrt(spread):.6g}"),
+        f"{side}_sigma": float(f"{math.sqrt(math.log(spread)):.6g}"),
+        f"{side}_max": high,
+    }
 
 
 def traffic_question_of(model: TrafficModel, *, hours: float) -> TrafficQuestion:

@@ -7,7 +7,8 @@ import pytest
 
 from planner.engine.simulate.run import Run, simulate
 from planner.engine.simulate.traffic import batch
-from tests.engine.simulate.fleets import lognormal_traffic, one_pool, replica, rows_of
+from planner.engine.step_time import step_time
+from tests.engine.simulate.fleets import EIGHT_B, lognormal_traffic, one_pool, replica, rows_of
 
 
 def spaced(inputs: list[int], keys: list[int], *, shared: list[int] | None = None, gap_s: float = 60.0):
@@ -135,3 +136,25 @@ def test_reuse_of_own_blocks_gives_every_block_back() -> None:
     assert run.state.fleet["live"][0] == 0
     assert run.state.replicas["free"][0] == 1500
     assert run.state.fleet["hit_tokens"][0] == 0
+
+
+@pytest.mark.parametrize("prefix_cache", [False, True])
+def test_a_clients_own_cached_start_is_not_computed_and_takes_its_blocks(prefix_cache: bool) -> None:
+    """600 of 1,000 tokens found: 400 computed, which attend to the 600; blocks of all 1,000."""
+    kind = replica(prefix_cache=prefix_cache, found_tokens=600)
+    one = batch(np.zeros(1), np.array([1000]), np.array([2]))
+    rows, outcome = rows_of(one_pool(kind), one)
+    prompt = step_time(EIGHT_B, 0.0, 0.0, 400.0, 400.0 * 600 + 0.5 * 400 * 401)
+    assert rows["first"][0] == pytest.approx(prompt, rel=1e-12)
+    assert outcome.cached_input_tokens == 600
+    # Room for one and a half of them: one at a time.
+    tight = replica(prefix_cache=prefix_cache, found_tokens=600, kv_blocks=95)
+    rows, outcome = rows_of(one_pool(tight), batch(np.zeros(2), np.full(2, 1000), np.full(2, 20)))
+    assert outcome.preemptions == 0
+    assert rows["scheduled"][1] >= rows["last"][0]
+
+
+def test_a_prompt_shorter_than_its_cached_start_computes_its_last_token() -> None:
+    _rows, outcome = rows_of(one_pool(replica(found_tokens=600)), batch(np.zeros(1), np.array([10]), np.array([2])))
+    assert outcome.left["done"] == 1
+    assert outcome.cached_input_tokens == 9

@@ -1,0 +1,73 @@
+"""What a reader should know of a simulation beside its figures, in sentences that pages can translate."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.engine.answers import InferenceOption
+from planner.engine.sentences import Code, Noun, Sentence, say
+from planner.engine.simulate.planned_fleet import PlannedFleet
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.results import Outcome
+from planner.engine.simulate.setup import MOST_AT_ONCE, BatchedReplica, ClosedLoop
+from planner.services.generated_traffic import MOST_REQUESTS
+
+EVEN: Final = ("least_outstanding", "power_of_two", "least_kv")
+"""Policies that look at loads."""
+
+
+def hardware_note(option: InferenceOption) -> Sentence:
+    """What a replica runs on."""
+    gpus = option.layout.gpus_per_replica
+    values: dict[str, object] = {
+        "gpus": gpus,
+        "accelerator": option.cluster.accelerator_name,
+        "weights": Code(option.weight_format),
+        "confidence": Noun(option.confidence.kind),
+    }
+    if gpus == 1:
+        return say("Replicas of {gpus} GPU ({accelerator}, {weights}); {confidence} speed.", **values)
+    return say("Replicas of {gpus} GPUs ({accelerator}, {weights}); {confidence} speed.", **values)
+
+
+def cut_notes(loop: ClosedLoop | None, settings: SimulationQuestion, outcome: Outcome) -> list[Sentence]:
+    """Where a run was cut short."""
+    notes = []
+    if loop is not None and outcome.requests >= MOST_REQUESTS:
+        notes.append(say("It ends with the last of {requests:,} requests.", requests=MOST_REQUESTS))
+    if settings.max_waiting is None and outcome.left["queue_full"]:
+        notes.append(say("Beyond {requests:,} requests at once, further ones are turned away.", requests=MOST_AT_ONCE))
+    return notes
+
+
+def fleet_notes(planned: PlannedFleet) -> list[Sentence]:
+    """What a replica holds, or takes at once."""
+    kind = planned.fleet.pools[0].kind
+    if isinstance(kind, BatchedReplica):
+        return [
+            say(
+                "Batches of up to {requests:,} requests, timed as the scenario says: not the plan's model.",
+                requests=kind.max_batch,
+            )
+        ]
+    return [
+        say(
+            "KV cache: {blocks:,} blocks of {tokens} tokens a replica.",
+            blocks=kind.kv_blocks,
+            tokens=kind.block_tokens,
+        )
+    ]
+
+
+def gateway_notes(loop: ClosedLoop | None, planned: PlannedFleet) -> list[Sentence]:
+    """Where the gateway spreads requests more evenly than the plan reckons with."""
+    pool = planned.fleet.pools[0]
+    if loop is not None or pool.places == 1 or pool.policy not in EVEN:
+        return []
+    return [
+        say(
+            "The gateway spreads requests evenly ({policy}); the plan gives each replica its share by chance, and "
+            "first tokens come later there.",
+            policy=Code(pool.policy),
+        )
+    ]
