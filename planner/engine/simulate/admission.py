@@ -19,7 +19,8 @@ def make_room(st: State, r: int) -> None:
     """Reserve the blocks that decodes begin in the next iteration, preempting until they are free."""
     rep = st.replicas[r]
     rep.reserved = crossing(st, r, 1) if rep.decoding > 0 else 0
-    while rep.reserved > rep.free - rep.late_blocks:
+    # Drafts count blocks by a mean: they may have taken a few more than there are, with nothing left to preempt.
+    while rep.reserved > rep.free - rep.late_blocks and rep.run_tail != NONE:
         preempt(st, r)
         rep.reserved = crossing(st, r, 1) if rep.decoding > 0 else 0
 

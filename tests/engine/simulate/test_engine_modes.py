@@ -230,3 +230,22 @@ def test_requests_beyond_what_memory_is_for_are_turned_away(policy: str) -> None
 def test_clients_that_wait_are_never_turned_away_for_memory() -> None:
     outcome = simulate(one_pool(replica(), most_at_once=10, loop=ClosedLoop(clients=50)), [many(500, 20)])
     assert outcome.left["done"] == 500
+
+
+def test_drafts_in_a_cache_that_hardly_holds_them_never_preempt_nobody() -> None:
+    """Blocks of one token, 300 of them: what drafts take is counted by a mean, and may be more than there are."""
+    rng = np.random.default_rng(900_462)
+    kind = replica(
+        kv_blocks=300,
+        block_tokens=1,
+        max_num_batched_tokens=512,
+        chunked_prefill=False,
+        reserve_prompt=False,
+        draft_tokens=3,
+        acceptance=0.6,
+        draft_share=0.05,
+    )
+    traffic = batch(np.cumsum(rng.exponential(0.01, 1500)), rng.integers(1, 3000, 1500), rng.integers(1, 200, 1500))
+    outcome = simulate(one_pool(kind, 2), [traffic])
+    assert outcome.left["done"] > 50
+    assert outcome.left["done"] + outcome.left["too_long"] == 1500
