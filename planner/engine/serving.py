@@ -164,8 +164,7 @@ def _open_loop(
         return now.own_s + np.where(np.isinf(wait), wait, tail * shortened + scatter)
 
     ttft = Statistics(now.own_s + wait, PERCENTILES, first_token)
-    # No batch is slower than the fullest.
-    decode_s = np.where(saturated, full.decode_s, np.minimum(now.decode_s, full.decode_s))
+    decode_s = np.where(saturated, np.maximum(full.decode_s, now.decode_s), now.decode_s)
     one = Cycle(
         cycle_s=now.own_s + now.wait_s + decode_s,
         decode_s=decode_s,

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, pipeline_fill
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
+from planner.engine.serving_shared import Iterations, beside_one
 from planner.engine.serving_short import SHORT, at_work, held_up_after
 from planner.engine.serving_spread import FirstTokens
 
@@ -31,6 +32,8 @@ FloatArray = NDArray[np.float64]
 FARTHEST: Final = (1.0, 3.0, 10.0, 30.0, 100.0, 0.0)
 """How far each round may extrapolate, in its last steps: where iterations change their kind between few and many
 sequences there are two solutions, and a long first jump would land on the upper one."""
+SETTLED: Final = 1e-4
+"""Of the sequences decoding, what the last two rounds may differ by where no more are needed."""
 BURST_ITERATIONS: Final = 2.5
 """Around one's own, in which the others of a burst come: simulations with gaps of CV 0.5 to 3, 2026-11-30."""
 
@@ -61,34 +64,41 @@ class OpenLoop:
 
 def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> OpenLoop:
     """The steady state at ``rate`` requests a second a replica; beyond the admitted places it stays as it is there."""
-    decoding, decode_s, arriving = _decoding(c, load, limits, rate)
-    together, single = _company(arriving)
-    prompts = prompts_of(c, load, limits, decoding, together, single)
+    decoding, decode_s, chain = _decoding(c, load, limits, rate)
+    prompts, chain = _settled(c, load, limits, rate, decoding, chain)
     queue = _queue(c, load, prompts, rate, decoding, (load.arrival_cv**2, load.length_cv**2))
-    busy = _busy(rate, prompts, queue)
-    iteration = _iteration(c, load, decoding, decoding / (1.0 - busy))
-    mean = iteration / (1.0 - busy)
     s = prompts.sharing
+    busy = _busy(prompts, queue, chain, rate)
+    follows = s * chain.follows + (1.0 - s) * busy
+    iteration = _iteration(c, load, decoding, decoding / (1.0 - follows) ** 2)
+    mean = iteration / (1.0 - busy)
     each = busy / np.maximum(rate, 1e-12)
     present = 1.0 - np.exp(-(decoding + rate * (each + prompts.chunks * iteration)))
     present = np.where(_short(c, load), at_work(decoding + rate * prompts.chunks * iteration, busy), present)
+    decodes = load.decode_tokens / c.tokens_per_step
+    found = chain.found(decodes, c.lookahead)
+    present = s * found.at_work + (1.0 - s) * present
     # Several prompts an iteration: what is left of it is longer by those it holds, and they come along.
-    lumps = each * busy / (1.0 - busy**2) * (load.arrival_cv**2 + load.length_cv**2)
-    others = rate * (present * mean + lumps)
+    lumps = chain.variance_s2 / chain.mean_s * (load.arrival_cv**2 + load.length_cv**2)
+    mean = s * chain.mean_s + (1.0 - s) * mean
+    others = rate * present * (mean + s * lumps)
     # Gaps that scatter more come in bursts: those of one burst come along, and ride in the iteration before.
     burst = BURST_ITERATIONS * (load.arrival_cv**2 - 1.0) * -np.expm1(-rate * present * mean)
     others = np.maximum(others + burst, 0.0)
-    met = prompts_of(c, load, limits, decoding, 1.0 + others, np.exp(-others))
-    before = s * ((0.5 + c.lookahead) * present * mean + c.lookahead * burst * each)
-    own = s * (met.shared_s + iteration)
+    nobody = (1.0 - present) + present * np.maximum(chain.met_none, 1e-300) ** (
+        others / np.maximum(present * chain.met_mean, 1e-12)
+    )
+    met = prompts_of(c, load, limits, decoding, beside_one(nobody, others))
+    before = s * (present * mean / 2.0 + c.lookahead * (found.followed * (iteration + found.next_carries * found.next_longer_s) + burst * each))
+    own = s * (met.one_s + iteration)
     if queue is not None:
         before = before + (1.0 - s) * _before_alone(c, prompts, queue, present, iteration, mean)
         own = own + (1.0 - s) * queue.service_s
-    wait = s * (lumps / 2.0 + others * met.shared_s)
+    wait = s * (present * lumps / 2.0 + (1.0 + others) * met.shared_s - met.one_s)
     if queue is not None:
         wait = wait + (1.0 - s) * queue.wait_s
     stages = pipeline_fill(c, load, limits, decoding)
-    fill = (stages - 1.0) * (s * met.shared_s + (1.0 - s) * prompts.alone_s)
+    fill = (stages - 1.0) * (s * met.part_s + (1.0 - s) * prompts.alone_s)
     return OpenLoop(
         decode_s=decode_s,
         own_s=own + fill + before + c.request_s,
@@ -100,6 +110,7 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
             iteration_s=iteration,
             mean_s=mean,
             present=present,
+            chain=chain,
             lookahead=c.lookahead,
             stages=stages,
             variation=load.arrival_cv**2,
@@ -107,8 +118,8 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
         decoding=decoding,
         iteration_s=iteration,
         prompt_s=each,
-        batch_s=np.sqrt(decoding) * _slope(c, load, decoding) / (1.0 - busy) ** 2,
-        lump_s=each * np.sqrt(together) / (1.0 - busy),
+        batch_s=np.sqrt(decoding) * _slope(c, load, decoding) / (1.0 - follows) ** 2,
+        lump_s=s * _lump_s(chain, rate) + (1.0 - s) * each / (1.0 - busy),
     )
 
 
@@ -134,13 +145,36 @@ def _queue(
     return prompts.queue(rate, c.iteration_s(decoding, decoding * load.mean_context), variation)
 
 
-def _busy(rate: FloatArray, prompts: Prompts, queue: PromptQueue | None) -> FloatArray:
+def _busy(prompts: Prompts, queue: PromptQueue | None, chain: Iterations, rate: FloatArray) -> FloatArray:
     """Share of time that prompts take."""
-    busy = prompts.sharing * rate * prompts.shared_s
+    busy: FloatArray = prompts.sharing * (1.0 - chain.length_s[0] / chain.always_mean_s)
     if queue is not None:
         busy = busy + (1.0 - prompts.sharing) * queue.added_share
-    least: FloatArray = np.minimum(busy, MOST_BUSY)
-    return least
+    return busy
+
+
+def _lump_s(chain: Iterations, rate: FloatArray) -> FloatArray:
+    follows = chain.follows
+    lump: FloatArray = np.sqrt(
+        chain.variance_s2 / np.maximum(rate * chain.mean_s, 1e-12) * (1.0 + follows) / (1.0 - follows)
+    )
+    return lump
+
+
+def _settled(
+    c: ServingCoefficients,
+    load: ServingLoad,
+    limits: AdmissionLimits,
+    rate: FloatArray,
+    sequences: FloatArray,
+    chain: Iterations,
+    spread: Any = 0.0,
+) -> tuple[Prompts, Iterations]:
+    """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around."""
+    iteration = _iteration(c, load, sequences, spread)
+    company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead)
+    prompts = prompts_of(c, load, limits, sequences, company)
+    return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s)
 
 
 def _before_alone(
@@ -160,8 +194,8 @@ def _before_alone(
 
 def _decoding(
     c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sequences decoding by Little's law, how long each does, and prompts that come during an iteration.
+) -> tuple[FloatArray, FloatArray, Iterations]:
+    """Sequences decoding by Little's law, how long each does, and what iterations then carry.
 
     Time grows with N, so plain iteration creeps up to the solution ever slower towards saturation: every second
     step is extrapolated (Aitken), at first not far.
@@ -169,33 +203,31 @@ def _decoding(
     places = limits.sequences + np.zeros_like(rate)
     decodes = load.decode_tokens / c.tokens_per_step
     short = _short(c, load)
-    arriving = np.zeros_like(rate)
     bunched = np.zeros_like(rate)
-    changed = np.zeros_like(rate)
+    follows = np.zeros_like(rate)
+    chain = Iterations.without_prompts(rate, _iteration(c, load, np.ones_like(rate), bunched))
 
     def decode(sequences: FloatArray) -> FloatArray:
-        nonlocal arriving, bunched, changed
+        nonlocal chain, bunched, follows
         met = np.minimum(1.0 + sequences + bunched, places)
-        prompts = prompts_of(c, load, limits, met, *_company(arriving))
+        prompts, chain = _settled(c, load, limits, rate, met, chain, sequences / (1.0 - follows) ** 2)
+        s, iteration = prompts.sharing, chain.length_s[0]
         queue = _queue(c, load, prompts, rate, met)
-        busy = _busy(rate, prompts, queue)
-        spread = sequences / (1.0 - busy) ** 2
-        iteration = _iteration(c, load, np.minimum(1.0 + sequences + bunched, places), spread)
+        busy = _busy(prompts, queue, chain, rate)
+        follows = s * chain.follows + (1.0 - s) * busy
         mean = iteration / (1.0 - busy)
-        after = busy * _held_up(c, rate, prompts, queue, mean, busy) / (1.0 - busy)
+        after = s * _following_shared(prompts, chain, rate, follows)
+        if queue is not None:
+            after = after + (1.0 - s) * busy * _following(c, rate, prompts, queue, mean) / (1.0 - busy)
         if np.any(short):
             following = 0.0 * busy if queue is None else _following(c, rate, prompts, queue, mean)
-            soon = held_up_after(prompts, queue, rate, decodes, iteration, busy, c.lookahead, following)
+            soon = held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, following)
             after = np.where(short, soon, after)
-        meet = np.clip(1.0 - 2.0 / ((1.0 - busy) * np.maximum(decodes, 1.0)), 0.0, 1.0)
-        followers = busy * (1.0 + busy**2) / (1.0 - busy)
-        bunched = ((2.0 - busy) * followers + prompts.sharing * busy**2) * meet
-        # Iterations that hold prompts last longer, so more come during them than during others.
-        coming = rate * mean + busy**2 / (1.0 - busy**2)
-        # Where hardly anything decodes, prompts alone decide how long an iteration is: by turns too long and too short.
-        change = coming - arriving
-        arriving = arriving + np.where(short & (change * changed < 0.0), change / 2.0, change)
-        changed = change
+        meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
+        scatter = 1.0 + rate * chain.variance_s2 / chain.mean_s
+        grouped = scatter * (1.0 + follows - follows**2) / (1.0 - follows) - 1.0
+        singly = (2.0 - busy) * busy * (1.0 + busy**2) / (1.0 - busy)
+        bunched = (s * grouped + (1.0 - s) * singly) * meet
         seconds: FloatArray = np.where(decodes > 0, decodes * mean + after, 0.0 * mean)
         return seconds
 
@@ -203,6 +235,9 @@ def _decoding(
     for farthest in FARTHEST:
         first = np.minimum(rate * decode(sequences), places)
         second = np.minimum(rate * decode(first), places)
+        if np.all(np.abs(second - first) <= SETTLED * second):
+            sequences = second
+            break
         bend = second - 2.0 * first + sequences
         with np.errstate(divide="ignore", invalid="ignore"):
             jump = sequences - (first - sequences) ** 2 / bend
@@ -210,7 +245,7 @@ def _decoding(
         low, high = np.minimum(first, second), np.where(second >= first, reach, np.maximum(first, second))
         sequences = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
     seconds = decode(sequences)
-    return np.minimum(rate * seconds, places), seconds, arriving
+    return np.minimum(rate * seconds, places), seconds, chain
 
 
 def _short(c: ServingCoefficients, load: ServingLoad) -> Any:
@@ -218,26 +253,17 @@ def _short(c: ServingCoefficients, load: ServingLoad) -> Any:
     return load.decode_tokens / c.tokens_per_step < SHORT
 
 
-def _company(arriving: Any) -> tuple[Any, Any]:
-    """Prompts in an iteration that has any, where ``arriving`` come in one by chance; how often it is one alone.
-
-    >>> [round(float(value), 3) for value in _company(0.5)]
-    [1.271, 0.771]
-    """
-    some = -np.expm1(-np.maximum(arriving, 1e-9))
-    together = np.maximum(arriving / some, 1.0)
-    return together, together * (1.0 - some)
-
-
-def _held_up(
-    c: ServingCoefficients, rate: FloatArray, prompts: Prompts, queue: PromptQueue | None, mean: Any, busy: FloatArray
-) -> Any:
-    """How much longer prompts could gather before a first token than before an average iteration, seconds.
-
-    Those that share an iteration gather while one's own prompt takes.
-    """
-    alone = 0.0 * busy if queue is None else _following(c, rate, prompts, queue, mean)
-    return prompts.sharing * prompts.alone_s * (1.0 + busy**2) + (1.0 - prompts.sharing) * alone
+def _following_shared(prompts: Prompts, chain: Iterations, rate: FloatArray, follows: FloatArray) -> FloatArray:
+    """How much longer the iterations last that follow one's own, all together, than as many others."""
+    some, nobody, further = np.maximum(1.0 - chain.met_none, 1e-12), chain.met_none, prompts.further_s
+    first = prompts.one_s - further
+    usual = first * (1.0 - chain.no_arrival) + further * rate * chain.mean_s
+    arriving = rate * (chain.iteration_s + prompts.one_s)
+    more = further * rate * chain.met_mean
+    carries = 1.0 - np.exp(-arriving) * (nobody + some * np.exp(-more / some))
+    own = first * carries + further * (arriving + more)
+    after: FloatArray = (own - usual) / (1.0 - follows)
+    return after
 
 
 def _following(c: ServingCoefficients, rate: FloatArray, prompts: Prompts, queue: PromptQueue, mean: Any) -> Any:

@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from planner.engine.queueing import many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
+from planner.engine.serving_shared import Company
 
 FloatArray = NDArray[np.float64]
 
 MOST_BUSY: Final = 0.98
 """Share of time that prompts take where they always wait."""
 SETTLING: Final = 4
-POISSON_WIDTH: Final = 2.0 * 3.0**0.5
-"""Of a uniform spread with the variance of a Poisson count, over the root of its mean."""
+HALF_WIDTH: Final = 2.0 * 3.0**0.5 * 0.6
+"""Of a uniform spread with the variance that is left in each half of a normal one, over the standard deviation of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +77,10 @@ class PromptQueue:
 class Prompts:
     """What a prompt adds to the iterations that carry it, seconds."""
 
-    shared_s: Any
-    """Each of several that share one iteration."""
-    several: Any
-    """Prompts that share one, where it isn't one alone."""
-    several_s: Any
-    """All of these."""
+    company: Company
+    """How many share an iteration."""
+    added_s: FloatArray
+    """What an iteration takes longer that carries none, one, few or many: (4, n)."""
     alone_s: Any
     """In chunks of its own, nobody else's beside them."""
     crowd_s: Any
@@ -93,6 +92,43 @@ class Prompts:
     chunks: Any
     ranks: Any
     """Prompts in chunks of their own that go on at a time."""
+
+    @property
+    def one_s(self) -> Any:
+        return self.added_s[1]
+
+    @property
+    def several(self) -> Any:
+        """Prompts that share an iteration, where it isn't one alone."""
+        return (self.company.few + self.company.many) / 2.0
+
+    @property
+    def several_s(self) -> Any:
+        """All of these."""
+        return (self.added_s[2] + self.added_s[3]) / 2.0
+
+    @property
+    def shared_s(self) -> Any:
+        """Each of those that share one iteration, on average."""
+        one, some = self.company.one, 1.0 - self.company.none
+        together = one * self.one_s + (some - one) * self.several_s
+        return np.where(some > 0.0, together / np.maximum(self.company.mean, 1e-300), self.one_s)
+
+    @property
+    def part_s(self) -> Any:
+        """One's part of what an iteration takes longer that surely carries one."""
+        one, company = self.company.one, self.company
+        return one * self.one_s + (1.0 - one) * (self.added_s[2] / company.few + self.added_s[3] / company.many) / 2.0
+
+    @property
+    def further_s(self) -> Any:
+        """Each of several beyond the first."""
+        return np.clip((self.several_s - self.one_s) / np.maximum(self.several - 1.0, 0.1), 0.0, self.several_s)
+
+    def carried(self, prompts: Any) -> Any:
+        """What an iteration takes longer with as many prompts on average, by chance: a line through one and several."""
+        some = -np.expm1(-np.maximum(prompts, 1e-12))
+        return some * self.one_s + self.further_s * (prompts - some)
 
     def queue(self, rate: FloatArray, iteration: Any, variation: tuple[Any, Any]) -> PromptQueue:
         """The steady state at ``rate`` with decode iterations of ``iteration``, at these variations."""
@@ -136,18 +172,15 @@ def prompts_of(
     load: ServingLoad,
     limits: AdmissionLimits,
     decoding: FloatArray,
-    together: Any,
-    single: Any,
+    company: Company,
 ) -> Prompts:
-    """What prompts add to iterations that decode ``decoding`` sequences.
+    """What prompts add to iterations that decode ``decoding`` sequences, in such ``company``.
 
-    Those that share one are ``together`` on average, and one alone in a share ``single`` of the cases: two points, as
-    what an iteration takes longer isn't linear in its tokens.
+    Several points, as what an iteration takes longer isn't linear in its tokens.
     """
     prompt, context = load.prompt_tokens, load.mean_context
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    more = np.maximum((together - single) / np.maximum(1.0 - single, 1e-9), 1.0)
-    several, lone = c.carrying(more, POISSON_WIDTH * prompt * np.sqrt(more)), c.carrying(1.0)
+    lone = c.carrying(1.0)
     ranks = c.step.attention_ranks
     room = chunk_room(c, limits, decoding)
     # A prompt sits on one attention rank, whose budget is its share of the replica's.
@@ -160,9 +193,13 @@ def prompts_of(
     sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), np.clip(room / prompt - 1.0, 0.0, 1.0))
     longest = np.minimum(own_room, prompt)
     alone = added(lone, longest)
-    many = np.minimum(more * prompt, np.maximum(room * several.step.prompt_ranks / ranks, prompt))
-    crowded = added(several, many) * more * prompt / many
-    shared = (single * alone * prompt / longest + (1.0 - single) * crowded) / together
+    # Of one, few and many at once, each as wide as what is left of the spread on its side.
+    width = np.maximum((company.many - company.few) / 2.0, 1.0)
+    several = np.stack([company.few, company.many])
+    sharing_one = c.carrying(several, HALF_WIDTH * prompt * width)
+    at_once = np.minimum(several * prompt, np.maximum(room * sharing_one.step.prompt_ranks / ranks, prompt))
+    crowded = added(sharing_one, at_once) * several * prompt / at_once
+    one = alone * prompt / longest
     chunks = np.ceil(prompt / own_room)
     crowd = (alone, alone)
     if np.any(prompt > own_room):
@@ -173,9 +210,8 @@ def prompts_of(
             crowd = _crowds(c, ranks, prompt / chunks, longest, rest, chunks, added)
         alone = whole * alone + last
     return Prompts(
-        shared_s=shared,
-        several=more,
-        several_s=crowded,
+        company=company,
+        added_s=np.stack([0.0 * one, one, *crowded]),
         alone_s=alone,
         crowd_s=crowd,
         sharing=sharing,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts
+from planner.engine.serving_shared import Iterations
 
 FloatArray = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ def held_up_after(
     queue: PromptQueue | None,
     rate: FloatArray,
     decodes: Any,
-    iteration: Any,
+    chain: Iterations,
     busy: FloatArray,
     lookahead: Any,
     following: Any,
@@ -43,8 +44,9 @@ def held_up_after(
     ``following`` is how much longer prompts in chunks could gather before than they do in an average iteration: what
     long answers meet of them.
     """
-    s, mean = prompts.sharing, iteration / (1.0 - busy)
-    together = s * _shared(prompts, rate, decodes, iteration, busy, lookahead)
+    s, iteration = prompts.sharing, chain.iteration_s
+    mean = iteration / (1.0 - busy)
+    together = s * _shared(prompts, rate, decodes, chain, mean, lookahead)
     if queue is None:
         return together
     settled = busy * following / (1.0 - busy)
@@ -54,24 +56,22 @@ def held_up_after(
     return together + (1.0 - s) * alone
 
 
-def _shared(prompts: Prompts, rate: FloatArray, decodes: Any, iteration: Any, busy: FloatArray, lookahead: Any) -> Any:
-    mean = iteration / (1.0 - busy)
-    working = at_work(rate * (decodes + 1.0) * iteration, busy)
-    more = np.maximum(prompts.several - 1.0, 0.0)
-    slope = np.clip((prompts.several_s - prompts.alone_s) / np.maximum(more, 0.1), 0.0, prompts.several_s)
-    others = rate * working * mean + busy**2
-
-    def carried(prompts_coming: Any) -> Any:
-        some = -np.expm1(-np.maximum(prompts_coming, 1e-12))
-        return some * prompts.alone_s + slope * (prompts_coming - some)
-
-    usual = carried(rate * mean)
-    before, last = working * mean, iteration + prompts.alone_s + slope * others
-    after = 0.0 * busy
+def _shared(prompts: Prompts, rate: FloatArray, decodes: Any, chain: Iterations, mean: Any, lookahead: Any) -> Any:
+    iteration, found = chain.iteration_s, chain.found(decodes, lookahead)
+    others = found.at_work * chain.met_mean
+    # How often one's own iteration and the one before it carry prompts, and what they then take longer.
+    own = (1.0 + 0.0 * iteration, prompts.one_s + prompts.further_s * others)
+    before = (found.next_carries, found.next_longer_s)
+    exists = np.where(lookahead > 0.0, found.followed, 1.0)
+    usual, after = mean - iteration, 0.0 * iteration
     for step in range(1, FOLLOWED + 1):
-        longer = carried(rate * np.where(lookahead > 0.0, before, last))
-        after = after + np.clip(decodes + 1.0 - step, 0.0, 1.0) * (longer - usual)
-        before, last = last, iteration + longer
+        some, longer = (np.where(lookahead > 0.0, *each) for each in zip(before, own, strict=True))
+        short, long = rate * iteration, rate * (iteration + longer)
+        carries = -exists * ((1.0 - some) * np.expm1(-short) + some * np.expm1(-long))
+        added = exists * ((1.0 - some) * prompts.carried(short) + some * prompts.carried(long))
+        after = after + np.clip(decodes + 1.0 - step, 0.0, 1.0) * (added - usual)
+        before, own = own, (carries, added / np.maximum(carries, 1e-12))
+        exists = 1.0
     return after + prompts.alone_s * _overflow(prompts.fitting, others)
 
 

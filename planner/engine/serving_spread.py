@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.serving_prompts import PromptQueue, Prompts
+from planner.engine.serving_shared import Iterations
 
 FloatArray = NDArray[np.float64]
 
-SETTLING: Final = 6
 HALVINGS: Final = 8
 BEFORE: Final = (0, 1, 2, 3, 5, 9, 17)
 """Prompts before one's own that are told apart, in steps."""
@@ -46,6 +46,8 @@ class FirstTokens:
     """An iteration, prompts included."""
     present: FloatArray
     """How often a request finds the engine at work."""
+    chain: Iterations
+    """With the prompts that they carry."""
     lookahead: Any
     stages: Any
     """Times that a prompt's work passes, one pipeline stage after the other."""
@@ -107,26 +109,13 @@ class FirstTokens:
 
     def _iterations(self) -> tuple[list[Any], list[Any]]:
         """How often an iteration holds no prompt, one or several, and how long it then is."""
-        busy = np.minimum(self.rate * self.prompts.shared_s, 1.0)
-        chance = [1.0 - busy, busy, 0.0 * busy]
-        several = np.full_like(self.rate, 2.0)
-        for _ in range(SETTLING):
-            length = [self.iteration_s, self.iteration_s + self._added(1.0), self.iteration_s + self._added(several)]
-            arriving = [self.rate * seconds for seconds in length]
-            nobody = [np.exp(-count) for count in arriving]
-            none = sum(p * share for p, share in zip(chance, nobody, strict=True))
-            one = sum(p * n * share for p, n, share in zip(chance, arriving, nobody, strict=True))
-            mean = sum(p * n for p, n in zip(chance, arriving, strict=True))
-            more = np.maximum(1.0 - none - one, 1e-12)
-            several = np.maximum((mean - one) / more, 2.0)
-            chance = [none, one, more]
-        return chance, length
+        none, one, few, many = self.chain.chance
+        length = self.chain.length_s
+        return [none, one, few + many], [length[0], length[1], (length[2] + length[3]) / 2.0]
 
     def _added(self, prompts: Any) -> Any:
         """What an iteration takes longer with so many prompts: a line through one and several."""
-        one = self.prompts.alone_s
-        slope = (self.prompts.several_s - one) / np.maximum(self.prompts.several - 1.0, 1e-3)
-        return one + np.maximum(slope, 0.0) * (prompts - 1.0)
+        return self.prompts.one_s + self.prompts.further_s * (prompts - 1.0)
 
     def _own(self, prompts: Any) -> Any:
         """One's own iteration with so many prompts; the next stages pass one's own part of it once more each."""

@@ -181,21 +181,21 @@ def _search(
 ) -> IntArray:
     """Smallest replicas above ``too_few`` that meet the limits: doubling, then bisection."""
 
-    def slow(replicas: IntArray) -> BoolArray:
-        return too_slow(steady_state(coefficients, with_headroom(question, demand, replicas), limits), question)
+    def slow(rows: IntArray, replicas: IntArray) -> BoolArray:
+        some, there = take_coefficients(coefficients, rows), take_limits(limits, rows)
+        return too_slow(steady_state(some, with_headroom(question, demand, replicas), there), question)
 
     low, high = too_few.copy(), too_few * 2
-    while True:
-        still = slow(high) & (high <= MAX_REPLICAS)
-        if not still.any():
-            break
-        low = np.where(still, high, low)
-        high = np.where(still, high * 2, high)
-    while (high - low > np.maximum(1, low * SEARCH_PRECISION)).any():
-        middle = (low + high) // 2
-        slow_there = slow(middle)
-        low = np.where(slow_there, middle, low)
-        high = np.where(slow_there, high, np.maximum(middle, low + 1))
+    rows = np.arange(len(low))
+    while len(rows):
+        rows = rows[slow(rows, high[rows]) & (high[rows] <= MAX_REPLICAS)]
+        low[rows] = high[rows]
+        high[rows] *= 2
+    while len(rows := np.flatnonzero(high - low > np.maximum(1, low * SEARCH_PRECISION))):
+        middle = (low[rows] + high[rows]) // 2
+        slow_there = slow(rows, middle)
+        low[rows] = np.where(slow_there, middle, low[rows])
+        high[rows] = np.where(slow_there, high[rows], np.maximum(middle, low[rows] + 1))
     # With a replica each, clients wait for nobody: one more would stand idle.
     return np.minimum(high, np.maximum(demand.clients, too_few)) if demand.clients else high
 

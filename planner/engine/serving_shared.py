@@ -1,0 +1,195 @@
+"""What iterations hold where prompts share them: a chain of iterations, each carrying those that came in one before.
+
+A request joins the second iteration after the one in which it came (the next, where it isn't fixed ahead), so how
+long one lasts decides how many prompts another carries. Four states stand for all: none, one, few and many prompts,
+
+    t(i) = t(N) + a(i)        p'(m) = sum over i of p(i) Poisson(m; rate t(i))
+
+the last two a standard deviation below and above the mean of two and more. What an iteration takes longer with
+prompts, ``a``, may be anything: linear in their tokens, or the same for one and eight where the host's launches pace
+it. Then an iteration that carries some draws another that does, while a replica that carries none goes on so.
+
+Where nobody comes while the last answers are decoded, the replica rests, and the next iteration carries one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+LEAST: Final = 1e-12
+MOST_FOLLOWED: Final = 0.98
+"""Of the length of an iteration that goes on to another, where hardly any is without prompts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """How many prompts an iteration carries: arrays over candidates."""
+
+    none: Any
+    one: Any
+    """Shares of the iterations that carry none, and one."""
+    few: Any
+    many: Any
+    """Two numbers that all others carry, equally often."""
+
+    @property
+    def mean(self) -> Any:
+        return self.one + np.maximum(1.0 - self.none - self.one, 0.0) * (self.few + self.many) / 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a request finds that comes at any moment: arrays over candidates."""
+
+    at_work: Any
+    """How often an iteration is under way."""
+    followed: Any
+    """How often another is fixed already that it doesn't join."""
+    next_carries: Any
+    next_longer_s: Any
+    """How often that one carries prompts, and what it then takes longer than one without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iterations:
+    """Iterations in steady state, with the prompts they carry: arrays over candidates, or over states and candidates."""
+
+    rate: FloatArray
+    company: Company
+    chance: FloatArray
+    """Of an iteration that carries none, one, few or many: (4, n)."""
+    length_s: FloatArray
+    """How long it lasts."""
+    empty: FloatArray
+    """How often nobody comes meanwhile."""
+    mean_s: FloatArray
+    variance_s2: FloatArray
+
+    @classmethod
+    def of(cls, rate: FloatArray, company: Company, length_s: FloatArray) -> Self:
+        """Iterations in such ``company``, which last so long: (4, n)."""
+        half = np.maximum(1.0 - company.none - company.one, 0.0) / 2.0
+        chance = np.stack([company.none, company.one, half, half])
+        mean = _mean(chance, length_s)
+        return cls(
+            rate=rate,
+            company=company,
+            chance=chance,
+            length_s=length_s,
+            empty=np.exp(-rate * length_s),
+            mean_s=mean,
+            variance_s2=_mean(chance, (length_s - mean) ** 2),
+        )
+
+    @classmethod
+    def without_prompts(cls, rate: FloatArray, iteration_s: FloatArray) -> Self:
+        zero = 0.0 * rate
+        return cls.of(rate, Company(none=zero + 1.0, one=zero, few=zero + 2.0, many=zero + 2.0), iteration_s + np.zeros((4, 1)))
+
+    @property
+    def iteration_s(self) -> Any:
+        """One without prompts."""
+        return self.length_s[0]
+
+    @property
+    def after_some(self) -> Any:
+        """How often nobody comes during one that carries prompts."""
+        return _mean(self.chance[1:], self.empty[1:]) / np.maximum(1.0 - self.chance[0], LEAST)
+
+    @property
+    def always_mean_s(self) -> Any:
+        """How long one lasts on average where there always is one."""
+        after_some, some = self.after_some, np.maximum(1.0 - self.chance[0], LEAST)
+        none = after_some / np.maximum(1.0 - self.empty[0] + after_some, LEAST)
+        longer = (self.mean_s - self.chance[0] * self.iteration_s) / some
+        return self.iteration_s + (1.0 - none) * np.maximum(longer - self.iteration_s, 0.0)
+
+    @property
+    def met_mean(self) -> Any:
+        """How many come in an iteration as a random moment finds it: longer ones are found more often."""
+        return self.rate * (self.mean_s + self.variance_s2 / self.mean_s)
+
+    @property
+    def met_none(self) -> Any:
+        """How often nobody comes in one as a random moment finds it."""
+        return _mean(self.chance * self.length_s, self.empty) / self.mean_s
+
+    @property
+    def no_arrival(self) -> Any:
+        """How often nobody comes in one."""
+        return _mean(self.chance, self.empty)
+
+    @property
+    def follows(self) -> Any:
+        """How much longer a later one is for each second that an iteration is longer: as the prompts of both go together."""
+        counts = np.stack([0.0 * self.rate, 1.0 + 0.0 * self.rate, self.company.few, self.company.many])
+        off = counts - self.company.mean
+        spread = _mean(self.chance, off**2)
+        return np.clip(self.rate * _mean(self.chance * off, self.length_s) / np.maximum(spread, LEAST), 0.0, MOST_FOLLOWED)
+
+    def rests_after(self, decodes: Any, lookahead: Any) -> Any:
+        """How often an iteration with prompts is the last of all that carry some, until the replica has rested."""
+        nobody = np.exp(-self.rate * self.iteration_s * np.maximum(decodes - lookahead, 0.0)) * self.after_some
+        # Nobody came in the one before either, or there was none.
+        before = np.where(lookahead > 0.0, self.no_arrival, 1.0)
+        return nobody * before / (1.0 - nobody * (1.0 - before))
+
+    def next_company(self, decodes: Any, lookahead: Any) -> Company:
+        """Of the iterations that follow these; in the long run, as far as none and some are concerned."""
+        rests = self.rests_after(decodes, lookahead)
+        goes_on = np.maximum(self.after_some - rests, 0.0)
+        none = goes_on / np.maximum(1.0 - self.empty[0] + goes_on, 1e-300)
+        some = 1.0 - none
+        chance = self.chance * (some / np.maximum(1.0 - self.chance[0], LEAST))
+        chance[0] = none
+        begun = some * rests
+        arriving = self.rate * self.length_s
+        came = chance * arriving
+        mean, pairs = came.sum(axis=0) + begun, _mean(came, arriving)
+        one = _mean(came, self.empty) + begun
+        more = np.maximum(some - one, LEAST)
+        several = np.maximum((mean - one) / more, 2.0)
+        # E m (m - 1) of a mixture of Poisson counts is that of its squared means; one and none add nothing to it.
+        scatter = np.sqrt(np.maximum(pairs / more + several - several**2, 0.0))
+        few = np.maximum(several - scatter, 2.0)
+        return Company(none=none, one=one, few=few, many=2.0 * several - few)
+
+    def found(self, decodes: Any, lookahead: Any) -> Found:
+        """What a request finds, where answers are decoded in ``decodes`` iterations."""
+        mean, iteration = self.mean_s, self.iteration_s
+        ended = (1.0 - self.chance[0]) * self.rests_after(decodes, lookahead)
+        rest_s = ended * np.where(lookahead > 0.0, self.empty[0], 1.0) / np.maximum(self.rate, 1e-300)
+        at_work = mean / (mean + rest_s)
+        # The others are not the first after a rest, or after what ended everything.
+        left = np.maximum(1.0 - ended, LEAST)
+        carries = np.maximum(1.0 - self.chance[0] - ended, 0.0) / left
+        longer = np.maximum(mean - iteration - ended * (self.length_s[1] - iteration), 0.0) / left
+        return Found(
+            at_work=at_work,
+            followed=at_work * np.maximum(1.0 - ended * iteration / mean, 0.0),
+            next_carries=carries,
+            next_longer_s=longer / np.maximum(carries, LEAST),
+        )
+
+
+def beside_one(nobody: Any, others: Any) -> Company:
+    """One prompt for sure, and ``others`` on average, none of them in a share ``nobody`` of the cases.
+
+    >>> found = beside_one(np.array([0.5]), np.array([1.0]))
+    >>> [round(float(value[0]), 3) for value in (found.none, found.one, found.few, found.many, found.mean)]
+    [0.0, 0.5, 2.0, 4.0, 2.0]
+    """
+    several = np.maximum(others / np.maximum(1.0 - nobody, LEAST), 1.0)
+    few = 1.0 + np.maximum(several - np.sqrt(several), 1.0)
+    return Company(none=0.0 * nobody, one=nobody, few=few, many=2.0 * (1.0 + several) - few)
+
+
+def _mean(chance: FloatArray, value: FloatArray) -> Any:
+    """Over states."""
+    return np.einsum("ij,ij->j", chance, value)
