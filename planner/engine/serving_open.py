@@ -34,6 +34,8 @@ FARTHEST: Final = (1.0, 3.0, 10.0, 30.0, 100.0, 0.0)
 sequences there are two solutions, and a long first jump would land on the upper one."""
 SETTLED: Final = 1e-4
 """Of the sequences decoding, what the last two rounds may differ by where no more are needed."""
+MOST_GAIN: Final = 0.8
+"""Of sequences that come because others decode, of those: larger batches take longer, and more come meanwhile."""
 BURST_ITERATIONS: Final = 2.5
 """Around one's own, in which the others of a burst come: simulations with gaps of CV 0.5 to 3, 2026-11-30."""
 
@@ -64,13 +66,13 @@ class OpenLoop:
 
 def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> OpenLoop:
     """The steady state at ``rate`` requests a second a replica; beyond the admitted places it stays as it is there."""
-    decoding, decode_s, chain = _decoding(c, load, limits, rate)
-    prompts, chain = _settled(c, load, limits, rate, decoding, chain)
+    decoding, decode_s, chain, spread = _decoding(c, load, limits, rate)
+    prompts, chain, _ = _settled(c, load, limits, rate, decoding, chain, spread)
     queue = _queue(c, load, prompts, rate, decoding, (load.arrival_cv**2, load.length_cv**2))
     s = prompts.sharing
     busy = _busy(prompts, queue, chain, rate)
     follows = s * chain.follows + (1.0 - s) * busy
-    iteration = _iteration(c, load, decoding, decoding / (1.0 - follows) ** 2)
+    iteration = chain.iteration_s
     mean = iteration / (1.0 - busy)
     each = busy / np.maximum(rate, 1e-12)
     present = 1.0 - np.exp(-(decoding + rate * (each + prompts.chunks * iteration)))
@@ -169,12 +171,12 @@ def _settled(
     sequences: FloatArray,
     chain: Iterations,
     spread: Any = 0.0,
-) -> tuple[Prompts, Iterations]:
+) -> tuple[Prompts, Iterations, Any]:
     """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around."""
-    iteration = _iteration(c, load, sequences, spread)
+    iteration, slope = _iteration(c, load, sequences, spread)
     company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead)
     prompts = prompts_of(c, load, limits, sequences, company)
-    return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s)
+    return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s), slope
 
 
 def _before_alone(
@@ -194,7 +196,7 @@ def _before_alone(
 
 def _decoding(
     c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray
-) -> tuple[FloatArray, FloatArray, Iterations]:
+) -> tuple[FloatArray, FloatArray, Iterations, FloatArray]:
     """Sequences decoding by Little's law, how long each does, and what iterations then carry.
 
     Time grows with N, so plain iteration creeps up to the solution ever slower towards saturation: every second
@@ -205,16 +207,19 @@ def _decoding(
     short = _short(c, load)
     bunched = np.zeros_like(rate)
     follows = np.zeros_like(rate)
-    chain = Iterations.without_prompts(rate, _iteration(c, load, np.ones_like(rate), bunched))
+    gain = np.zeros_like(rate)
+    chain = Iterations.without_prompts(rate, c.iteration_s(1.0 + bunched, load.mean_context + bunched))
 
     def decode(sequences: FloatArray) -> FloatArray:
-        nonlocal chain, bunched, follows
+        nonlocal chain, bunched, follows, gain
         met = np.minimum(1.0 + sequences + bunched, places)
-        prompts, chain = _settled(c, load, limits, rate, met, chain, sequences / (1.0 - follows) ** 2)
+        spread = sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
+        prompts, chain, slope = _settled(c, load, limits, rate, met, chain, spread)
         s, iteration = prompts.sharing, chain.length_s[0]
         queue = _queue(c, load, prompts, rate, met)
         busy = _busy(prompts, queue, chain, rate)
         follows = s * chain.follows + (1.0 - s) * busy
+        gain = np.clip(rate * decodes * slope / (1.0 - follows), 0.0, MOST_GAIN)
         mean = iteration / (1.0 - busy)
         after = s * _following_shared(prompts, chain, rate, follows)
         if queue is not None:
@@ -245,7 +250,8 @@ def _decoding(
         low, high = np.minimum(first, second), np.where(second >= first, reach, np.maximum(first, second))
         sequences = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
     seconds = decode(sequences)
-    return np.minimum(rate * seconds, places), seconds, chain
+    sequences = np.minimum(rate * seconds, places)
+    return sequences, seconds, chain, sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
 
 
 def _short(c: ServingCoefficients, load: ServingLoad) -> Any:
@@ -281,17 +287,19 @@ def _following(c: ServingCoefficients, rate: FloatArray, prompts: Prompts, queue
     return np.where(prompts.ranks > 1.0, beside * longer, follow)
 
 
-def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: FloatArray) -> FloatArray:
-    """A decode iteration, averaged over batches of variance ``spread``.
+def _iteration(
+    c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: Any
+) -> tuple[FloatArray, Any]:
+    """A decode iteration, averaged over batches of variance ``spread``, and what one sequence more adds to it.
 
     Linear in the batch but for experts, whose coverage flattens: two batches a standard deviation apart then stand
-    for all.
+    for all. The second is asked for only there, and 0 elsewhere.
     """
     context = load.mean_context
     if not np.any(c.step.expert_weights_s):
         iteration: FloatArray = c.iteration_s(sequences, sequences * context)
-        return iteration
-    off = np.minimum(np.sqrt(spread), sequences)
-    few, many = sequences - off, sequences + off
-    mean: FloatArray = 0.5 * (c.iteration_s(few, few * context) + c.iteration_s(many, many * context))
-    return mean
+        return iteration, 0.0
+    off = np.maximum(np.minimum(np.sqrt(spread), sequences), 1e-3)
+    both = np.stack([sequences - off, sequences + off])
+    few, many = c.iteration_s(both, both * context)
+    return 0.5 * (few + many), (many - few) / (2.0 * off)
