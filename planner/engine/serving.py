@@ -25,7 +25,7 @@ from planner.engine.drained_batches import batch_s, batches_state
 from planner.engine.queueing import exponential_quantile, many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
-from planner.engine.serving_open import open_loop
+from planner.engine.serving_open import open_loop, saturated_rate
 from planner.engine.serving_spread import token_times
 from planner.engine.serving_statistics import Statistics
 from planner.engine.step_time import step_time
@@ -141,6 +141,7 @@ def _tpot_spread(load: ServingLoad, prompt_s: Any, mean: FloatArray, rate: Float
 def _open_loop(
     c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, capacity: FloatArray, full: Cycle
 ) -> ServingEstimate:
+    capacity = np.minimum(capacity, saturated_rate(c, load, limits))
     rate = load.requests_s + np.zeros_like(capacity)
     variation = (load.arrival_cv**2, load.length_cv**2)
     utilization = rate / capacity

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, pipeline_fill
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
-from planner.engine.serving_shared import Iterations, beside_one
+from planner.engine.serving_shared import Company, Iterations, beside_one
 from planner.engine.serving_short import SHORT, at_work, held_up_after
 from planner.engine.serving_spread import FirstTokens
 
@@ -123,6 +123,21 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
         batch_s=np.sqrt(decoding) * _slope(c, load, decoding) / (1.0 - follows) ** 2,
         lump_s=s * _lump_s(chain, rate) + (1.0 - s) * each / (1.0 - busy),
     )
+
+
+def saturated_rate(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits) -> FloatArray:
+    """Requests a second where every place is taken: an iteration admits as many as the ones before have ended.
+
+    Answers of clients that wait for each other end together, and their next prompts share few iterations (``cycle``);
+    others' end at any time, and hardly an iteration is without a prompt. Infinite where prompts come in chunks.
+    """
+    places = limits.sequences + np.zeros_like(c.request_s)
+    decodes = load.decode_tokens / c.tokens_per_step
+    each = places / (decodes + 1.0 + c.lookahead)
+    prompts = prompts_of(c, load, limits, each * decodes, Company.by_chance(each))
+    mean = c.iteration_s(each * decodes, each * decodes * load.mean_context) + prompts.shared_s * each
+    rate: FloatArray = np.where(prompts.sharing >= 1.0, each / mean, np.inf)
+    return rate
 
 
 def _slope(c: ServingCoefficients, load: ServingLoad, decoding: FloatArray) -> FloatArray:

@@ -38,6 +38,26 @@ class Company:
     many: Any
     """Two numbers that all others carry, equally often."""
 
+    @classmethod
+    def by_chance(cls, mean: Any) -> Self:
+        """``mean`` on average, independently of each other (Poisson).
+
+        >>> found = Company.by_chance(np.array([1.0]))
+        >>> [round(float(value[0]), 3) for value in (found.none, found.one, found.few, found.many, found.mean)]
+        [0.368, 0.368, 2.0, 2.784, 1.0]
+        """
+        none = np.exp(-mean)
+        return cls._of(none, mean * none, mean, mean**2)
+
+    @classmethod
+    def _of(cls, none: Any, one: Any, mean: Any, pairs: Any) -> Self:
+        """From how often there is none or one, and the mean of m and of m (m - 1)."""
+        more = np.maximum(1.0 - none - one, LEAST)
+        several = np.maximum((mean - one) / more, 2.0)
+        scatter = np.sqrt(np.maximum(pairs / more + several - several**2, 0.0))
+        few = np.maximum(several - scatter, 2.0)
+        return cls(none=none, one=one, few=few, many=2.0 * several - few)
+
     @property
     def mean(self) -> Any:
         return self.one + np.maximum(1.0 - self.none - self.one, 0.0) * (self.few + self.many) / 2.0
@@ -153,12 +173,8 @@ class Iterations:
         came = chance * arriving
         mean, pairs = came.sum(axis=0) + begun, _mean(came, arriving)
         one = _mean(came, self.empty) + begun
-        more = np.maximum(some - one, LEAST)
-        several = np.maximum((mean - one) / more, 2.0)
-        # E m (m - 1) of a mixture of Poisson counts is that of its squared means; one and none add nothing to it.
-        scatter = np.sqrt(np.maximum(pairs / more + several - several**2, 0.0))
-        few = np.maximum(several - scatter, 2.0)
-        return Company(none=none, one=one, few=few, many=2.0 * several - few)
+        # E m (m - 1) of a mixture of Poisson counts is that of its squared means; one that comes for sure adds nothing.
+        return Company._of(none, one, mean, pairs)
 
     def found(self, decodes: Any, lookahead: Any) -> Found:
         """What a request finds, where answers are decoded in ``decodes`` iterations."""
