@@ -87,8 +87,9 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     # Gaps that scatter more come in bursts: those of one burst come along, and ride in the iteration before.
     burst = BURST_ITERATIONS * (load.arrival_cv**2 - 1.0) * -np.expm1(-rate * present * mean)
     others = np.maximum(others + burst, 0.0)
+    by_chance = present * chain.met_mean
     nobody = (1.0 - present) + present * np.maximum(chain.met_none, 1e-300) ** (
-        others / np.maximum(present * chain.met_mean, 1e-12)
+        others / np.maximum(by_chance, 1e-12)
     )
     met = prompts_of(c, load, limits, decoding, beside_one(nobody, others))
     before = s * (present * mean / 2.0 + c.lookahead * (found.followed * (iteration + found.next_carries * found.next_longer_s) + burst * each))
@@ -96,7 +97,9 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     if queue is not None:
         before = before + (1.0 - s) * _before_alone(c, prompts, queue, present, iteration, mean)
         own = own + (1.0 - s) * queue.service_s
-    wait = s * (present * lumps / 2.0 + (1.0 + others) * met.shared_s - met.one_s)
+    more = others / np.maximum(by_chance, 1e-12)
+    later, _ = met.left_over(present * chain.met, more * chain.arriving, iteration)
+    wait = s * (present * lumps / 2.0 + met.within_mean_s - met.one_s) + later
     if queue is not None:
         wait = wait + (1.0 - s) * queue.wait_s
     stages = pipeline_fill(c, load, limits, decoding)

@@ -28,6 +28,8 @@ FloatArray = NDArray[np.float64]
 MOST_BUSY: Final = 0.98
 """Share of time that prompts take where they always wait."""
 SETTLING: Final = 4
+MOST_TOGETHER: Final = 7
+"""Prompts that share an iteration up to which it is counted who is left over."""
 HALF_WIDTH: Final = 2.0 * 3.0**0.5 * 0.6
 """Of a uniform spread with the variance that is left in each half of a normal one, over the standard deviation of all."""
 
@@ -81,6 +83,12 @@ class Prompts:
     """How many share an iteration."""
     added_s: FloatArray
     """What an iteration takes longer that carries none, one, few or many: (4, n)."""
+    within_s: FloatArray
+    """Of that, the iteration that they share: where more come than fit, what is left of one goes on in the next."""
+    rest: Any
+    """Of the first prompt that doesn't fit, what is left over,"""
+    rest_s: Any
+    """and what the next iteration takes longer with it."""
     alone_s: Any
     """In chunks of its own, nobody else's beside them."""
     crowd_s: Any
@@ -115,15 +123,40 @@ class Prompts:
         return np.where(some > 0.0, together / np.maximum(self.company.mean, 1e-300), self.one_s)
 
     @property
+    def within_mean_s(self) -> Any:
+        """What an iteration takes longer that they share."""
+        one, some = self.company.one, 1.0 - self.company.none
+        return one * self.within_s[1] + (some - one) * (self.within_s[2] + self.within_s[3]) / 2.0
+
+    @property
     def part_s(self) -> Any:
         """One's part of what an iteration takes longer that surely carries one."""
         one, company = self.company.one, self.company
-        return one * self.one_s + (1.0 - one) * (self.added_s[2] / company.few + self.added_s[3] / company.many) / 2.0
+        return one * self.one_s + (1.0 - one) * (self.within_s[2] / company.few + self.within_s[3] / company.many) / 2.0
 
     @property
     def further_s(self) -> Any:
         """Each of several beyond the first."""
         return np.clip((self.several_s - self.one_s) / np.maximum(self.several - 1.0, 0.1), 0.0, self.several_s)
+
+    def left_over(self, chance: Any, arriving: Any, iteration_s: Any) -> tuple[Any, Any]:
+        """Where more come in one iteration than fit the next: how much later one's first token is on average, and how
+        much longer one's decodes last where others are left over; seconds. ``chance`` of the iterations let so many
+        others come on average.
+        """
+        later = after = 0.0 * self.fitting
+        if not np.any((self.fitting < MOST_TOGETHER) & (self.sharing > 0.0) & (self.ranks <= 1.0)):
+            return later, after
+        share = chance * np.exp(-arriving)
+        for count in range(1, MOST_TOGETHER + 1):
+            share = share * arriving / count
+            left = np.clip(count + 1.0 - self.fitting, 0.0, None)
+            often, late = share.sum(axis=0), np.ceil(left) / (count + 1.0)
+            seconds = left_over_s(left, self.rest, self.rest_s, self.one_s)
+            later = later + often * late * (seconds + iteration_s)
+            after = after + often * (1.0 - late) * seconds
+        single = np.where(self.ranks > 1.0, 0.0, self.sharing)
+        return single * later, single * after
 
     def carried(self, prompts: Any) -> Any:
         """What an iteration takes longer with as many prompts on average, by chance: a line through one and several."""
@@ -193,12 +226,12 @@ def prompts_of(
     sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), np.clip(room / prompt - 1.0, 0.0, 1.0))
     longest = np.minimum(own_room, prompt)
     alone = added(lone, longest)
-    # Of one, few and many at once, each as wide as what is left of the spread on its side.
-    width = np.maximum((company.many - company.few) / 2.0, 1.0)
+    # Few and many at once, each as wide as what is left of the spread on its side.
+    width = HALF_WIDTH * prompt * (company.many - company.few) / 2.0
     several = np.stack([company.few, company.many])
-    sharing_one = c.carrying(several, HALF_WIDTH * prompt * width)
+    sharing_one = c.carrying(several, width)
     at_once = np.minimum(several * prompt, np.maximum(room * sharing_one.step.prompt_ranks / ranks, prompt))
-    crowded = added(sharing_one, at_once) * several * prompt / at_once
+    within = added(sharing_one, at_once)
     one = alone * prompt / longest
     chunks = np.ceil(prompt / own_room)
     crowd = (alone, alone)
@@ -209,16 +242,31 @@ def prompts_of(
         if np.any(ranks > 1.0):
             crowd = _crowds(c, ranks, prompt / chunks, longest, rest, chunks, added)
         alone = whole * alone + last
+    fitting = room / prompt
+    rest = rest_s = 0.0 * one + 1.0
+    if np.any((fitting < MOST_TOGETHER) & (fitting >= 1.0)):
+        rest = 1.0 - fitting % 1.0
+        rest_s = added(lone, rest * prompt)
+    spread = within * several * prompt / at_once
+    over = left_over_s(several - at_once / prompt, rest, rest_s, one)
     return Prompts(
         company=company,
-        added_s=np.stack([0.0 * one, one, *crowded]),
+        added_s=np.stack([0.0 * one, one, *np.where(ranks > 1.0, spread, within + over)]),
+        within_s=np.stack([0.0 * one, one, *np.where(ranks > 1.0, spread, within)]),
+        rest=rest,
+        rest_s=rest_s,
         alone_s=alone,
         crowd_s=crowd,
         sharing=sharing,
-        fitting=room / prompt,
+        fitting=fitting,
         chunks=chunks,
         ranks=ranks,
     )
+
+
+def left_over_s(prompts: Any, rest: Any, rest_s: Any, one_s: Any) -> Any:
+    """What later iterations take longer with so many prompts, the first of them in part."""
+    return np.clip(prompts / rest, 0.0, 1.0) * rest_s + np.maximum(prompts - rest, 0.0) * one_s
 
 
 def _crowds(

@@ -131,14 +131,24 @@ class Iterations:
         return self.iteration_s + (1.0 - none) * np.maximum(longer - self.iteration_s, 0.0)
 
     @property
+    def met(self) -> Any:
+        """How often a random moment finds which: longer ones more often."""
+        return self.chance * self.length_s / self.mean_s
+
+    @property
+    def arriving(self) -> Any:
+        """How many come in one on average."""
+        return self.rate * self.length_s
+
+    @property
     def met_mean(self) -> Any:
-        """How many come in an iteration as a random moment finds it: longer ones are found more often."""
+        """How many come in an iteration as a random moment finds it."""
         return self.rate * (self.mean_s + self.variance_s2 / self.mean_s)
 
     @property
     def met_none(self) -> Any:
         """How often nobody comes in one as a random moment finds it."""
-        return _mean(self.chance * self.length_s, self.empty) / self.mean_s
+        return _mean(self.met, self.empty)
 
     @property
     def no_arrival(self) -> Any:

@@ -26,7 +26,6 @@ SHORT: Final = 64.0
 """Decodes of an answer up to which its own iterations are told from the average ones."""
 FOLLOWED: Final = 16
 """Iterations after one's own that are looked at one by one: what differs there has died out by then."""
-MOST_TOGETHER: Final = 7
 
 
 def held_up_after(
@@ -72,23 +71,12 @@ def _shared(prompts: Prompts, rate: FloatArray, decodes: Any, chain: Iterations,
         after = after + np.clip(decodes + 1.0 - step, 0.0, 1.0) * (added - usual)
         before, own = own, (carries, added / np.maximum(carries, 1e-12))
         exists = 1.0
-    return after + prompts.alone_s * _overflow(prompts.fitting, others)
+    return after + prompts.left_over(found.at_work * chain.met, chain.arriving, iteration)[1]
 
 
 def at_work(decoding: Any, busy: FloatArray) -> Any:
     """How often a request finds anything under way: prompts one after the other, decodes by chance."""
     return 1.0 - np.exp(-decoding) * (1.0 - busy)
-
-
-def _overflow(fitting: Any, others: Any) -> Any:
-    """Prompts left over where more come in one iteration than fit the next: those that one's own isn't among."""
-    found: Any = 0.0 * others
-    chance = np.exp(-others)
-    for count in range(1, MOST_TOGETHER):
-        chance = chance * others / count
-        left = np.clip(count + 1.0 - fitting, 0.0, None)
-        found = found + chance * left * (1.0 - left / (count + 1.0))
-    return found
 
 
 def _behind(
