@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.serving_coefficients import ServingCoefficients
-from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, pipeline_fill
+from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
 from planner.engine.serving_shared import Company, Iterations, beside_one
 from planner.engine.serving_short import SHORT, at_work, held_up_after
@@ -102,8 +102,8 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     wait = s * (present * lumps / 2.0 + met.within_mean_s - met.one_s) + later
     if queue is not None:
         wait = wait + (1.0 - s) * queue.wait_s
-    stages = pipeline_fill(c, load, limits, decoding)
-    fill = (stages - 1.0) * (s * met.part_s + (1.0 - s) * prompts.alone_s)
+    stages = c.step.pipeline
+    fill = (stages - 1.0) * (s * met.part_s + (1.0 - s) * prompts.pass_s)
     return OpenLoop(
         decode_s=decode_s,
         own_s=own + fill + before + c.request_s,

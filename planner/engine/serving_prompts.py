@@ -91,6 +91,8 @@ class Prompts:
     """and what the next iteration takes longer with it."""
     alone_s: Any
     """In chunks of its own, nobody else's beside them."""
+    pass_s: Any
+    """The longest of these chunks: it passes all pipeline stages, one after the other."""
     crowd_s: Any
     """Of two and of all that go on side by side: what one iteration takes longer."""
     sharing: Any
@@ -220,8 +222,8 @@ def prompts_of(
     own_room = room / ranks
     base = c.iteration_s(decoding, decoding * context)
 
-    def added(of: ServingCoefficients, tokens: Any) -> Any:
-        return of.iteration_s(decoding, decoding * context, tokens, tokens * attended) - base
+    def added(of: ServingCoefficients, tokens: Any, each: Any = attended) -> Any:
+        return of.iteration_s(decoding, decoding * context, tokens, tokens * each) - base
 
     sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), np.clip(room / prompt - 1.0, 0.0, 1.0))
     longest = np.minimum(own_room, prompt)
@@ -234,7 +236,7 @@ def prompts_of(
     within = added(sharing_one, at_once)
     one = alone * prompt / longest
     chunks = np.ceil(prompt / own_room)
-    crowd = (alone, alone)
+    crowd, passes = (alone, alone), alone
     if np.any(prompt > own_room):
         whole = np.maximum(np.floor(prompt / own_room), 1.0)
         rest = np.maximum(prompt - whole * own_room, 0.0)
@@ -242,6 +244,11 @@ def prompts_of(
         if np.any(ranks > 1.0):
             crowd = _crowds(c, ranks, prompt / chunks, longest, rest, chunks, added)
         alone = whole * alone + last
+        if np.any(c.step.pipeline > 1.0):
+            cached = load.input_tokens * load.prefix_cache_hit
+            passes = np.maximum(
+                added(lone, longest, cached + (whole - 0.5) * own_room), added(lone, rest, cached + whole * own_room + rest / 2.0)
+            )
     fitting = room / prompt
     rest = rest_s = 0.0 * one + 1.0
     if np.any((fitting < MOST_TOGETHER) & (fitting >= 1.0)):
@@ -257,6 +264,7 @@ def prompts_of(
         rest_s=rest_s,
         alone_s=alone,
         crowd_s=crowd,
+        pass_s=passes,
         sharing=sharing,
         fitting=fitting,
         chunks=chunks,

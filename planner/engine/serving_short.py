@@ -49,7 +49,8 @@ def held_up_after(
     if queue is None:
         return together
     settled = busy * following / (1.0 - busy)
-    alone = _behind(prompts, queue, rate, decodes, iteration, lookahead, settled) - decodes * (mean - iteration)
+    followed = np.minimum(decodes, FOLLOWED)
+    alone = _behind(prompts, queue, rate, followed, iteration, lookahead) - followed * (mean - iteration)
     if np.any(prompts.ranks > 1.0):
         alone = np.where(prompts.ranks > 1.0, _beside(queue, decodes, iteration, mean, settled), alone)
     return together + (1.0 - s) * alone
@@ -80,41 +81,53 @@ def at_work(decoding: Any, busy: FloatArray) -> Any:
 
 
 def _behind(
-    prompts: Prompts, queue: PromptQueue, rate: FloatArray, decodes: Any, iteration: Any, lookahead: Any, settled: Any
+    prompts: Prompts, queue: PromptQueue, rate: FloatArray, decodes: Any, iteration: Any, lookahead: Any
 ) -> Any:
-    """Seconds that chunks of other prompts add to one's decodes, where each has iterations to itself."""
+    """Seconds that chunks of other prompts add to one's decodes, where each has iterations to itself.
+
+    Step by step: the first chunk of another begins where the one before has had its last and somebody waits, or where
+    somebody came in an iteration with none. Of those who wait behind a prompt in service, as in M/D/1 at departures.
+    """
     chunks, own = prompts.chunks, queue.own_s
-    added = own - iteration
-    branching = np.minimum(rate * chunks * own, MOST_BUSY)
-    run = chunks / (1.0 - branching)
-    waited = queue.wait_s / np.maximum(queue.met, 1e-9)
-    start = (0.5 + lookahead) * iteration
-    until = (chunks - 1.0) * own + (1.0 - lookahead) * own
-    nobody = np.exp(-rate * until) * ((1.0 - queue.met) * np.exp(-rate * start) + queue.met / (1.0 + rate * waited))
-    coming = lookahead * rate * own
-    behind = rate * (until + (1.0 - queue.met) * start + queue.wait_s)
-    later = -np.expm1(-coming)
-    rest = np.maximum(decodes - lookahead, 0.0)
-    often = rate * iteration * run
-    # As many in all as long answers meet.
-    whole = run * (behind + coming) / (1.0 + often) * added
-    share = np.clip(settled / np.maximum(whole, 1e-12), 0.0, 1.0)
-    behind, coming = share * behind / (1.0 - nobody), share * coming
-    met = (1.0 - nobody) * _of_run(run * (behind + coming), prompts, decodes)
-    met = met + nobody * _of_run(run * coming / np.maximum(later, 1e-9), prompts, rest) * later
-    fresh = rate * iteration * _of_run(run, prompts, rest / 2.0)
-    fresh = np.maximum(rest - met, 0.0) * fresh / (1.0 + fresh)
-    return added * np.minimum(met + fresh, decodes)
+    load = np.clip(rate * chunks * own, 1e-9, MOST_BUSY)
+    each = load / chunks
+    late = np.where(lookahead > 0.0, each, rate * iteration)
+    start = (0.5 + lookahead) * iteration * -np.expm1(-rate * decodes * iteration)
+    # Nobody waits when a prompt's last chunk begins (fixed ahead, else ends): after one's own, after one that had
+    # waited itself, after one that had found no prompt before it.
+    shift = np.where(lookahead > 0.0, each, 0.0)
+    free = (1.0 - load) * np.exp(shift)
+    own_last = np.clip(free * (1.0 - rate * start), 0.0, 1.0)
+    found = np.maximum(1.0 - free, 1e-12)
+    waited = np.clip(free * (np.expm1(load) - shift) / found, 1e-9, 1.0) * np.exp(-load)
+    fresh = late / np.maximum(np.expm1(late), 1e-12) * np.exp(shift - load)
+    # As many in a row as wait, and come while these are served.
+    in_row = (load + load**2 / (2.0 * (1.0 - load)) - shift) / found / (1.0 - load)
+    fresh_row = (late / np.maximum(-np.expm1(-late), 1e-12) - shift + rate * iteration) / (1.0 - load)
+    quits = (waited, _further(waited, in_row), fresh, _further(fresh, fresh_row))
+    last = chunks.astype(np.int64)
+    column, zero = np.arange(len(own)), 0.0 * own
+    begun: list[tuple[FloatArray, ...]] = []
+    ends, quit_before, quit_now = (zero,) * 4, zero, own_last
+    running, met = zero, zero
+    for step in range(1, FOLLOWED + 1):
+        quiet = np.maximum(1.0 - running - quit_before, 0.0) if step > 1 else zero
+        goes_on = [end * (1.0 - share) for end, share in zip(ends, quits, strict=True)]
+        comes = quit_before * -np.expm1(-late) + quiet * -np.expm1(-rate * iteration)
+        first = 1.0 - own_last if step == 1 else zero
+        begun.append((first, goes_on[0] + goes_on[1], comes, goes_on[2] + goes_on[3]))
+        begins = sum(begun[-1])
+        running = running - sum(ends) + begins
+        met = met + begins * np.minimum(np.clip(decodes + 1.0 - step, 0.0, None) * np.minimum(prompts.fitting, 1.0), 1.0)
+        before = np.maximum(step - last, 0)
+        ends = tuple(np.where(step >= last, np.array(each)[before, column], 0.0) for each in zip(*begun, strict=True))
+        quit_before, quit_now = quit_now, sum(end * share for end, share in zip(ends, quits, strict=True))
+    return met * chunks * (own - iteration)
 
 
-def _of_run(run: Any, prompts: Prompts, decodes: Any) -> Any:
-    """Chunks of a run of ``run`` on average, one prompt's at least, that ``decodes`` meet; the first are full."""
-    chunks = prompts.chunks
-    first = np.minimum(decodes * chunks * np.minimum(prompts.fitting, 1.0), chunks)
-    beyond = np.maximum(run - chunks, 1e-9)
-    # Each comes while another is served, and is begun an iteration after it.
-    passing = np.maximum(decodes - chunks, 0.0) * chunks / (chunks + 1.0)
-    return first - beyond * np.expm1(-passing / beyond)
+def _further(first: Any, in_row: Any) -> Any:
+    """How often each later one is the last of a row, where the first is in ``first`` of the cases."""
+    return np.clip((1.0 - first) / np.maximum(in_row - 1.0, 1e-12), 0.0, 1.0)
 
 
 def _beside(queue: PromptQueue, decodes: Any, iteration: Any, mean: Any, settled: Any) -> Any:

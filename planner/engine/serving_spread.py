@@ -135,13 +135,13 @@ class FirstTokens:
         following = (1.0 - last) * queue.own_s + last * self.mean_s
         parts = []
         for share, seconds in queue.services(self.iteration_s, prompts):
-            own = seconds + (self.stages - 1.0) * prompts.alone_s
+            own = seconds + (self.stages - 1.0) * prompts.pass_s
             parts += [
                 (share * alone, own, 0.0),
                 (share * idle, own + self.lookahead * self.mean_s, self.iteration_s),
                 (share * joined, own + self.lookahead * following, queue.own_s),
             ]
-        own = queue.service_s + (self.stages - 1.0) * prompts.alone_s
+        own = queue.service_s + (self.stages - 1.0) * prompts.pass_s
         # Left of the service under way, and whole ones before one's own.
         unit = np.where(
             several, np.minimum(queue.service_s, 2.0 * queue.wait_s / np.maximum(queue.full, 1e-9)), queue.service_s
