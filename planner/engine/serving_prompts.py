@@ -31,7 +31,7 @@ SETTLING: Final = 4
 MOST_TOGETHER: Final = 7
 """Prompts that share an iteration up to which it is counted who is left over."""
 HALF_WIDTH: Final = 2.0 * 3.0**0.5 * 0.6
-"""Of a uniform spread with the variance that is left in each half of a normal one, over the standard deviation of all."""
+"""Of a uniform spread with the variance that is left in each half of a normal one, over its standard deviation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,11 +246,10 @@ def prompts_of(
         alone = whole * alone + last
         if np.any(c.step.pipeline > 1.0):
             cached = load.input_tokens * load.prefix_cache_hit
-            passes = np.maximum(
-                added(lone, longest, cached + (whole - 0.5) * own_room), added(lone, rest, cached + whole * own_room + rest / 2.0)
-            )
+            full = added(lone, longest, cached + (whole - 0.5) * own_room)
+            passes = np.maximum(full, added(lone, rest, cached + whole * own_room + rest / 2.0))
     fitting = room / prompt
-    rest = rest_s = 0.0 * one + 1.0
+    rest, rest_s = 0.0 * one + 1.0, one
     if np.any((fitting < MOST_TOGETHER) & (fitting >= 1.0)):
         rest = 1.0 - fitting % 1.0
         rest_s = added(lone, rest * prompt)

@@ -6,8 +6,8 @@ Plain questions don't pass here: their coefficients stay those that were fitted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,12 @@ class RegimeCoefficients(ServingCoefficients):
     @property
     def step_tokens(self) -> float:
         return 1.0 if self.speculation is None else self.speculation.draft_tokens + 1.0
+
+    def carrying(self, prompts: Any, scatter_tokens: Any = 0.0) -> Self:
+        plain = ServingCoefficients.carrying(self, prompts, scatter_tokens)
+        if self.speculation is None:
+            return plain
+        return replace(plain, speculation=self.speculation.spread(plain.step))
 
     def iteration_s(self, decoding: Any, context_tokens: Any, prefill_tokens: Any = 0.0, pairs: Any = 0.0) -> Any:
         if self.speculation is None:

@@ -78,7 +78,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iterations:
-    """Iterations in steady state, with the prompts they carry: arrays over candidates, or over states and candidates."""
+    """Iterations in steady state, with their prompts: arrays over candidates, or over states and candidates."""
 
     rate: FloatArray
     company: Company
@@ -110,7 +110,8 @@ class Iterations:
     @classmethod
     def without_prompts(cls, rate: FloatArray, iteration_s: FloatArray) -> Self:
         zero = 0.0 * rate
-        return cls.of(rate, Company(none=zero + 1.0, one=zero, few=zero + 2.0, many=zero + 2.0), iteration_s + np.zeros((4, 1)))
+        company = Company(none=zero + 1.0, one=zero, few=zero + 2.0, many=zero + 2.0)
+        return cls.of(rate, company, iteration_s + np.zeros((4, 1)))
 
     @property
     def iteration_s(self) -> Any:
@@ -157,11 +158,12 @@ class Iterations:
 
     @property
     def follows(self) -> Any:
-        """How much longer a later one is for each second that an iteration is longer: as the prompts of both go together."""
+        """How much longer a later one is for each second that one is longer: as the prompts of both go together."""
         counts = np.stack([0.0 * self.rate, 1.0 + 0.0 * self.rate, self.company.few, self.company.many])
         off = counts - self.company.mean
         spread = _mean(self.chance, off**2)
-        return np.clip(self.rate * _mean(self.chance * off, self.length_s) / np.maximum(spread, LEAST), 0.0, MOST_FOLLOWED)
+        slope = _mean(self.chance * off, self.length_s) / np.maximum(spread, LEAST)
+        return np.clip(self.rate * slope, 0.0, MOST_FOLLOWED)
 
     def rests_after(self, decodes: Any, lookahead: Any) -> Any:
         """How often an iteration with prompts is the last of all that carry some, until the replica has rested."""

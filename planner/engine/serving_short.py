@@ -71,7 +71,7 @@ def _shared(prompts: Prompts, rate: FloatArray, decodes: Any, chain: Iterations,
         added = exists * ((1.0 - some) * prompts.carried(short) + some * prompts.carried(long))
         after = after + np.clip(decodes + 1.0 - step, 0.0, 1.0) * (added - usual)
         before, own = own, (carries, added / np.maximum(carries, 1e-12))
-        exists = 1.0
+        exists = np.ones_like(exists)
     return after + prompts.left_over(found.at_work * chain.met, chain.arriving, iteration)[1]
 
 
@@ -89,27 +89,12 @@ def _behind(
     somebody came in an iteration with none. Of those who wait behind a prompt in service, as in M/D/1 at departures.
     """
     chunks, own = prompts.chunks, queue.own_s
-    load = np.clip(rate * chunks * own, 1e-9, MOST_BUSY)
-    each = load / chunks
-    late = np.where(lookahead > 0.0, each, rate * iteration)
-    start = (0.5 + lookahead) * iteration * -np.expm1(-rate * decodes * iteration)
-    # Nobody waits when a prompt's last chunk begins (fixed ahead, else ends): after one's own, after one that had
-    # waited itself, after one that had found no prompt before it.
-    shift = np.where(lookahead > 0.0, each, 0.0)
-    free = (1.0 - load) * np.exp(shift)
-    own_last = np.clip(free * (1.0 - rate * start), 0.0, 1.0)
-    found = np.maximum(1.0 - free, 1e-12)
-    waited = np.clip(free * (np.expm1(load) - shift) / found, 1e-9, 1.0) * np.exp(-load)
-    fresh = late / np.maximum(np.expm1(late), 1e-12) * np.exp(shift - load)
-    # As many in a row as wait, and come while these are served.
-    in_row = (load + load**2 / (2.0 * (1.0 - load)) - shift) / found / (1.0 - load)
-    fresh_row = (late / np.maximum(-np.expm1(-late), 1e-12) - shift + rate * iteration) / (1.0 - load)
-    quits = (waited, _further(waited, in_row), fresh, _further(fresh, fresh_row))
+    late, own_last, quits = _rows(queue, chunks, rate, decodes, iteration, lookahead)
     last = chunks.astype(np.int64)
     column, zero = np.arange(len(own)), 0.0 * own
-    begun: list[tuple[FloatArray, ...]] = []
-    ends, quit_before, quit_now = (zero,) * 4, zero, own_last
-    running, met = zero, zero
+    begun: list[tuple[Any, ...]] = []
+    ends: tuple[Any, ...] = (zero,) * 4
+    quit_before, quit_now, running, met = zero, own_last, zero, zero
     for step in range(1, FOLLOWED + 1):
         quiet = np.maximum(1.0 - running - quit_before, 0.0) if step > 1 else zero
         goes_on = [end * (1.0 - share) for end, share in zip(ends, quits, strict=True)]
@@ -118,11 +103,36 @@ def _behind(
         begun.append((first, goes_on[0] + goes_on[1], comes, goes_on[2] + goes_on[3]))
         begins = sum(begun[-1])
         running = running - sum(ends) + begins
-        met = met + begins * np.minimum(np.clip(decodes + 1.0 - step, 0.0, None) * np.minimum(prompts.fitting, 1.0), 1.0)
+        left = np.clip(decodes + 1.0 - step, 0.0, None)
+        met = met + begins * np.minimum(left * np.minimum(prompts.fitting, 1.0), 1.0)
         before = np.maximum(step - last, 0)
         ends = tuple(np.where(step >= last, np.array(each)[before, column], 0.0) for each in zip(*begun, strict=True))
         quit_before, quit_now = quit_now, sum(end * share for end, share in zip(ends, quits, strict=True))
     return met * chunks * (own - iteration)
+
+
+def _rows(
+    queue: PromptQueue, chunks: Any, rate: FloatArray, decodes: Any, iteration: Any, lookahead: Any
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """How many come too late for the iteration after a last chunk, and how often nobody waits when one begins (fixed
+    ahead, else ends): after one's own prompt; after one that waited behind it, and those after that; after one that
+    came when nobody did, and those after that.
+    """
+    own = queue.own_s
+    load = np.clip(rate * chunks * own, 1e-9, MOST_BUSY)
+    each = load / chunks
+    late = np.where(lookahead > 0.0, each, rate * iteration)
+    start = (0.5 + lookahead) * iteration * -np.expm1(-rate * decodes * iteration)
+    shift = np.where(lookahead > 0.0, each, 0.0)
+    free = (1.0 - load) * np.exp(shift)
+    found = np.maximum(1.0 - free, 1e-12)
+    waited = np.clip(free * (np.expm1(load) - shift) / found, 1e-9, 1.0) * np.exp(-load)
+    fresh = late / np.maximum(np.expm1(late), 1e-12) * np.exp(shift - load)
+    # As many in a row as wait, and come while these are served.
+    in_row = (load + load**2 / (2.0 * (1.0 - load)) - shift) / found / (1.0 - load)
+    fresh_row = (late / np.maximum(-np.expm1(-late), 1e-12) - shift + rate * iteration) / (1.0 - load)
+    own_last = np.clip(free * (1.0 - rate * start), 0.0, 1.0)
+    return late, own_last, (waited, _further(waited, in_row), fresh, _further(fresh, fresh_row))
 
 
 def _further(first: Any, in_row: Any) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.serving_prompts import PromptQueue, Prompts
-from planner.engine.serving_shared import Iterations
+from planner.engine.serving_shared import Found, Iterations
 
 FloatArray = NDArray[np.float64]
 
@@ -48,6 +48,7 @@ class FirstTokens:
     """How often a request finds the engine at work."""
     chain: Iterations
     """With the prompts that they carry."""
+    found: Found
     lookahead: Any
     stages: Any
     """Times that a prompt's work passes, one pipeline stage after the other."""
@@ -91,9 +92,11 @@ class FirstTokens:
 
     def _sharing(self, often: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Prompts that share iterations: under way when one comes, one's own company, the iteration between."""
-        chance, length = (np.array(each) for each in self._iterations())
+        none, one, few, many = self.chain.chance
+        chance = np.stack([none, one, few + many])
+        length = np.stack([*self.chain.length_s[:2], self.chain.length_s[2:].mean(axis=0)])
         met = chance * length
-        met = often * met / np.sum(met, axis=0)
+        met = met / np.sum(met, axis=0)
         arriving = self.rate * length
         nobody = np.exp(-arriving)
         somebody = arriving * nobody
@@ -101,17 +104,16 @@ class FirstTokens:
         several = 1.0 + np.maximum((arriving - somebody) / more, 2.0)
         company = np.stack([nobody, somebody, more], axis=1)
         own = self._own(np.stack([np.ones_like(several), np.full_like(several, 2.0), several], axis=1))
-        weight = met[:, None, None] * company[:, :, None] * chance[None, None]
-        base = own[:, :, None] + self.lookahead * length[None, None]
+        # Between: nothing where all ends with the iteration under way, else one with prompts or without.
+        found, iteration = self.found, self.iteration_s
+        followed = np.minimum(found.followed / np.maximum(found.at_work, 1e-12), 1.0)
+        between = [1.0 - followed, followed * (1.0 - found.next_carries), followed * found.next_carries]
+        lasting = self.lookahead * np.stack([0.0 * iteration, iteration, iteration + found.next_longer_s])
+        weight = often * met[:, None, None] * company[:, :, None] * np.stack(between)[None, None]
+        base = own[:, :, None] + lasting[None, None]
         width = np.broadcast_to(length[:, None, None], weight.shape)
         flat = (int(np.prod(weight.shape[:-1])), len(self.rate))
         return weight.reshape(flat), base.reshape(flat), width.reshape(flat)
-
-    def _iterations(self) -> tuple[list[Any], list[Any]]:
-        """How often an iteration holds no prompt, one or several, and how long it then is."""
-        none, one, few, many = self.chain.chance
-        length = self.chain.length_s
-        return [none, one, few + many], [length[0], length[1], (length[2] + length[3]) / 2.0]
 
     def _added(self, prompts: Any) -> Any:
         """What an iteration takes longer with so many prompts: a line through one and several."""

@@ -51,15 +51,22 @@ class Speculation:
 
     def parts(self, decoding: Any, context: Any, prefill: Any, pairs: Any) -> tuple[tuple[Any, ...], Any]:
         """Seconds of one iteration: the verification's terms, and all drafting."""
-        tokens = prefill + decoding * self.draft_tokens
         launched = np.minimum(prefill, 1.0)
         verify = self.verify._replace(prefill_launch_s=self.verify.prefill_launch_s * launched)
-        terms = step_terms(verify, decoding, context, tokens, pairs)
+        terms = step_terms(verify, decoding, context, prefill, pairs, decoding * self.draft_tokens)
         if self.draft is None:
             return terms, 0.0 * terms[0]
         once = step_time(self.draft, decoding, context, 0.0, 0.0)
         with_prompt = step_time(self.draft, decoding, context, prefill, pairs)
         return terms, (self.draft_tokens - 1.0) * once + with_prompt
+
+    def spread(self, step: StepCoefficients) -> Speculation:
+        """With the prompts of an iteration on as many attention ranks as ``step`` has them."""
+
+        def on_ranks(own: StepCoefficients) -> StepCoefficients:
+            return own._replace(prompt_ranks=step.prompt_ranks, graph_scatter_tokens=step.graph_scatter_tokens)
+
+        return replace(self, verify=on_ranks(self.verify), draft=None if self.draft is None else on_ranks(self.draft))
 
     def iteration_s(self, decoding: Any, context: Any, prefill: Any, pairs: Any) -> Any:
         """Seconds of one iteration that verifies and drafts for ``decoding`` sequences, beside ``prefill`` tokens."""

@@ -101,15 +101,19 @@ def step_terms(
     decode_context_tokens: Any,
     prefill_tokens: Any,
     prefill_pairs: Any,
+    drafted_tokens: Any = 0.0,
 ) -> tuple[Any, ...]:
     """Seconds of each part of one iteration, in the order of ``TERMS``; the parts sum to its time.
 
     ``decode_context_tokens`` is the sum of the running sequences' context lengths and ``prefill_pairs``
-    the sum over prompt tokens of the tokens each attends to, both over the whole replica.
+    the sum over prompt tokens of the tokens each attends to, both over the whole replica. ``drafted_tokens`` are
+    verified beside the decode tokens, on the ranks of their sequences.
     """
     stages = 1.0 / c.pipeline
     share = stages / c.attention_ranks
-    sequences, prompt = decode_sequences * share, prefill_tokens / c.prompt_ranks
+    sequences = decode_sequences * share
+    prompt = prefill_tokens / c.prompt_ranks + drafted_tokens / c.attention_ranks
+    prefill_tokens = prefill_tokens + drafted_tokens
     # Prompt tokens ride in one of the micro-batches, which passes every stage: each is held up a p-th of that.
     dense_work = c.dense_token_s * (sequences + c.dense_tile_tokens) + c.head_token_s * sequences
     gemm = _longer(c.dense_weights_s, dense_work)
@@ -144,6 +148,7 @@ def step_time(
     decode_context_tokens: Any,
     prefill_tokens: Any,
     prefill_pairs: Any,
+    drafted_tokens: Any = 0.0,
 ) -> Any:
     """Seconds of one iteration: the sum of ``step_terms``.
 
@@ -153,7 +158,7 @@ def step_time(
     >>> float(round(step_time(c, 1.0, 8192.0, 0.0, 0.0), 6))
     0.006728
     """
-    terms = step_terms(c, decode_sequences, decode_context_tokens, prefill_tokens, prefill_pairs)
+    terms = step_terms(c, decode_sequences, decode_context_tokens, prefill_tokens, prefill_pairs, drafted_tokens)
     total = terms[0]
     for term in terms[1:]:
         total = total + term

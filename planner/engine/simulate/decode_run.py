@@ -42,7 +42,7 @@ def decode_step_s(st: State, r: int, context: float, uneven: float) -> float:
     if kind.draft_tokens == 0:
         return step_time(st.coefficients[rep.kind], n, context, 0.0, 0.0)  # type: ignore[no-any-return]
     drafts = float(kind.draft_tokens)
-    verify = step_time(st.verify[rep.kind], n, context, n * drafts, 0.0)
+    verify = step_time(st.verify[rep.kind], n, context, 0.0, 0.0, n * drafts)
     draft = step_time(st.coefficients[rep.kind], n, context, 0.0, 0.0) * kind.draft_share
     return verify + drafts * draft  # type: ignore[no-any-return]
 

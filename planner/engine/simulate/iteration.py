@@ -102,7 +102,7 @@ def _start(st: State, r: int, t: float) -> None:
         rep.run_steps = 1
         rep.run_slope = 0.0
         _spread_prompts(st, r)
-        whole = step_time(st.coefficients[rep.kind], n, context, rep.prefill_tokens + drafts, rep.prefill_pairs)
+        whole = step_time(st.coefficients[rep.kind], n, context, rep.prefill_tokens, rep.prefill_pairs, drafts)
         alone = 0.0
         if n > 0:
             alone = decode_step_s(st, r, context, 1.0)

@@ -1,0 +1,196 @@
+"""The decoding batch of an open loop: Little's law, N = rate x D, solved together with what iterations carry.
+
+    decode  D = L t + what follows one's own prompt        L decode iterations of t = t(N) / (1 - u)
+
+``u`` is the share of time that prompts take. A prompt holds up everything that decodes, so prompts that came meanwhile
+follow it and decode along: a request that has just been prefilled finds the others bunched. Of a chain of iterations
+with ``f`` carried on to a later one and prompts that scatter ``v`` times as chance does, it sees
+
+    v (1 + f - f^2) / (1 - f) - 1
+
+sequences more than an average moment (arrivals that cause arrivals: Hawkes, 1971).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.engine.serving_coefficients import ServingCoefficients
+from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
+from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
+from planner.engine.serving_shared import Iterations
+from planner.engine.serving_short import SHORT, held_up_after
+
+FloatArray = NDArray[np.float64]
+
+FARTHEST: Final = (1.0, 3.0, 10.0, 30.0, 100.0, 0.0)
+"""How far each round may extrapolate, in its last steps: where iterations change their kind between few and many
+sequences there are two solutions, and a long first jump would land on the upper one."""
+SETTLED: Final = 1e-4
+"""Of the sequences decoding, what the last two rounds may differ by where no more are needed."""
+MOST_GAIN: Final = 0.8
+"""Of sequences that come because others decode, of those: larger batches take longer, and more come meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """Arrays over candidates."""
+
+    sequences: FloatArray
+    """Decoding on average over time."""
+    seconds: FloatArray
+    """From a request's first token to its last."""
+    spread: FloatArray
+    """Variance of the sequences decoding."""
+    chain: Iterations
+    """As those that decode find them."""
+
+
+def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> Decoding:
+    """The steady state at ``rate`` requests a second.
+
+    Time grows with N, so plain iteration creeps up to the solution ever slower towards saturation: every second
+    step is extrapolated (Aitken), at first not far.
+    """
+    places = limits.sequences + np.zeros_like(rate)
+    decodes = load.decode_tokens / c.tokens_per_step
+    short = answers_are_short(c, load)
+    bunched = np.zeros_like(rate)
+    follows = np.zeros_like(rate)
+    gain = np.zeros_like(rate)
+    chain = Iterations.without_prompts(rate, c.iteration_s(1.0 + bunched, load.mean_context + bunched))
+
+    def decode(sequences: FloatArray) -> FloatArray:
+        nonlocal chain, bunched, follows, gain
+        met = np.minimum(1.0 + sequences + bunched, places)
+        spread = sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
+        prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread)
+        s, iteration = prompts.sharing, chain.iteration_s
+        queue = prompt_queue(c, load, prompts, rate, met)
+        busy = busy_share(prompts, queue, chain)
+        follows = s * chain.follows + (1.0 - s) * busy
+        gain = np.clip(rate * decodes * slope / (1.0 - follows), 0.0, MOST_GAIN)
+        mean = iteration / (1.0 - busy)
+        after = s * _following_shared(prompts, chain, rate, follows)
+        if queue is not None:
+            after = after + (1.0 - s) * busy * _following(c, rate, prompts, queue, mean) / (1.0 - busy)
+        if np.any(short):
+            following = 0.0 * busy if queue is None else _following(c, rate, prompts, queue, mean)
+            soon = held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, following)
+            after = np.where(short, soon, after)
+        meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
+        scatter = 1.0 + rate * chain.variance_s2 / chain.mean_s
+        grouped = scatter * (1.0 + follows - follows**2) / (1.0 - follows) - 1.0
+        singly = (2.0 - busy) * busy * (1.0 + busy**2) / (1.0 - busy)
+        bunched = (s * grouped + (1.0 - s) * singly) * meet
+        seconds: FloatArray = np.where(decodes > 0, decodes * mean + after, 0.0 * mean)
+        return seconds
+
+    sequences = np.zeros_like(rate)
+    for farthest in FARTHEST:
+        first = np.minimum(rate * decode(sequences), places)
+        second = np.minimum(rate * decode(first), places)
+        if np.all(np.abs(second - first) <= SETTLED * second):
+            sequences = second
+            break
+        bend = second - 2.0 * first + sequences
+        with np.errstate(divide="ignore", invalid="ignore"):
+            jump = sequences - (first - sequences) ** 2 / bend
+        reach = np.minimum(second + farthest * (second - first), places)
+        low, high = np.minimum(first, second), np.where(second >= first, reach, np.maximum(first, second))
+        sequences = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
+    seconds = decode(sequences)
+    sequences = np.minimum(rate * seconds, places)
+    spread = sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
+    return Decoding(sequences=sequences, seconds=seconds, spread=spread, chain=chain)
+
+
+def settled(
+    c: ServingCoefficients,
+    load: ServingLoad,
+    limits: AdmissionLimits,
+    rate: FloatArray,
+    sequences: FloatArray,
+    chain: Iterations,
+    spread: Any = 0.0,
+) -> tuple[Prompts, Iterations, Any]:
+    """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around."""
+    iteration, slope = _iteration(c, load, sequences, spread)
+    company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead)
+    prompts = prompts_of(c, load, limits, sequences, company)
+    return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s), slope
+
+
+def prompt_queue(
+    c: ServingCoefficients,
+    load: ServingLoad,
+    prompts: Prompts,
+    rate: FloatArray,
+    decoding: FloatArray,
+    variation: tuple[Any, Any] = (1.0, 0.0),
+) -> PromptQueue | None:
+    """The queue of prompts with iterations to themselves; none where all share theirs."""
+    if not np.any(prompts.sharing < 1.0):
+        return None
+    return prompts.queue(rate, c.iteration_s(decoding, decoding * load.mean_context), variation)
+
+
+def busy_share(prompts: Prompts, queue: PromptQueue | None, chain: Iterations) -> FloatArray:
+    """Share of time that prompts take."""
+    busy: FloatArray = prompts.sharing * (1.0 - chain.iteration_s / chain.always_mean_s)
+    if queue is not None:
+        busy = busy + (1.0 - prompts.sharing) * queue.added_share
+    return busy
+
+
+def answers_are_short(c: ServingCoefficients, load: ServingLoad) -> Any:
+    """Where answers end before what their prompt holds up has passed."""
+    return load.decode_tokens / c.tokens_per_step < SHORT
+
+
+def _following_shared(prompts: Prompts, chain: Iterations, rate: FloatArray, follows: FloatArray) -> FloatArray:
+    """How much longer the iterations last that follow one's own, all together, than as many others."""
+    some, nobody, further = np.maximum(1.0 - chain.met_none, 1e-12), chain.met_none, prompts.further_s
+    first = prompts.one_s - further
+    usual = first * (1.0 - chain.no_arrival) + further * rate * chain.mean_s
+    arriving = rate * (chain.iteration_s + prompts.one_s)
+    more = further * rate * chain.met_mean
+    carries = 1.0 - np.exp(-arriving) * (nobody + some * np.exp(-more / some))
+    own = first * carries + further * (arriving + more)
+    after: FloatArray = (own - usual) / (1.0 - follows)
+    return after
+
+
+def _following(c: ServingCoefficients, rate: FloatArray, prompts: Prompts, queue: PromptQueue, mean: Any) -> Any:
+    """The same of prompts in chunks: as long as one waits and is served, less what gathers, and what is left half done,
+    at the end of any iteration.
+    """
+    left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
+    # Beyond what the ranks serve no more come in that time: the wait is that of ranks hardly ever idle.
+    coming = np.minimum(rate, MOST_BUSY * prompts.ranks / queue.service_s)
+    left = left + coming * mean * prompts.chunks * (queue.wait_s + queue.service_s / 2.0)
+    follow = np.maximum(queue.wait_s + queue.service_s - left, 0.0)
+    # Side by side, others are about as far as they came later: one more iteration where the next is fixed ahead.
+    longer = np.maximum(queue.own_s - mean, 0.0)
+    beside = (prompts.chunks + 1.0) / 2.0 + c.lookahead * (1.0 - 1.0 / prompts.chunks)
+    return np.where(prompts.ranks > 1.0, beside * longer, follow)
+
+
+def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: Any) -> tuple[FloatArray, Any]:
+    """A decode iteration, averaged over batches of variance ``spread``, and what one sequence more adds to it.
+
+    Linear in the batch but for experts, whose coverage flattens: two batches a standard deviation apart then stand
+    for all. The second is asked for only there, and 0 elsewhere.
+    """
+    context = load.mean_context
+    if not np.any(c.step.expert_weights_s):
+        iteration: FloatArray = c.iteration_s(sequences, sequences * context)
+        return iteration, 0.0
+    off = np.maximum(np.minimum(np.sqrt(spread), sequences), 1e-3)
+    both = np.stack([sequences - off, sequences + off])
+    few, many = c.iteration_s(both, both * context)
+    return 0.5 * (few + many), (many - few) / (2.0 * off)
