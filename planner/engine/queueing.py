@@ -6,9 +6,16 @@ many servers without summation.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+
+TALBOT: Final = 16
+"""Points on the path of an inverse Laplace transform (Talbot, 1979; Abate and Valko, 2004)."""
+CROWDED: Final = np.geomspace(1e-6, 100.0, 81)
+"""Mean arrivals at which it is found; between them by line."""
+LEAST_CV: Final = 0.2
+"""Gaps more even than this are as even."""
 
 
 def erlang_c(servers: int, offered: float) -> float:
@@ -57,3 +64,26 @@ def exponential_quantile(mean: Any, probability_positive: Any, quantile: float) 
     """Quantile of a wait that is 0, or else exponential: ``mean`` over all, ``probability_positive`` above 0."""
     above = np.maximum(probability_positive, 1e-12)
     return np.maximum(mean / above * np.log(np.maximum(above / (1.0 - quantile), 1.0)), 0.0)
+
+
+def crowding(arrivals: Any, cv: float) -> Any:
+    """How many more come within a time after one came than by chance, where gaps scatter by ``cv`` (gamma).
+
+    ``arrivals`` come in that time on average. The renewal function less its mean, from its transform
+    1 / (s ((1 + s / k)^k - 1)), k = 1 / cv^2 (Cox, Renewal Theory, 1962): for long times (cv^2 - 1) / 2.
+
+    >>> crowding(np.array([0.0, 0.05, 1.0, 100.0]), 2.0).round(2).tolist(), crowding(np.array([0.5]), 1.0).tolist()
+    ([0.0, 0.5, 1.15, 1.5], [0.0])
+    """
+    arrivals = np.asarray(arrivals, dtype=np.float64)
+    if abs(cv - 1.0) < 1e-6:
+        return 0.0 * arrivals
+    shape = 1.0 / max(cv, LEAST_CV) ** 2
+    tops = np.arange(1, TALBOT) * np.pi / TALBOT
+    cot = 1.0 / np.tan(tops)
+    nodes = np.concatenate([[2.0 * TALBOT / 5.0 + 0j], 2.0 * TALBOT / 5.0 * tops * (cot + 1j)])
+    weights = np.concatenate([[0.5 + 0j], 1.0 + 1j * tops * (1.0 + cot**2) - 1j * cot]) * np.exp(nodes)
+    s = nodes / CROWDED[:, None]
+    transform = 1.0 / (s * ((1.0 + s / shape) ** shape - 1.0)) - 1.0 / s**2
+    found = 2.0 / (5.0 * CROWDED) * np.sum((weights * transform).real, axis=1)
+    return np.interp(np.log(np.maximum(arrivals, 1e-300)), np.log(CROWDED), found, left=0.0)

@@ -115,7 +115,8 @@ def _waves(load: ServingLoad) -> Any:
 def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: Any, share: Any) -> dict[str, FloatArray]:
     """TTFT of a closed loop; ``share`` of the requests are the first wave, which queues for its prefill.
 
-    Of the prompts in one's way by chance a request meets any number from none to twice the mean.
+    Of the prompts in one's way by chance a request meets any number from none to twice the mean, but never more than
+    there are.
     """
     later = one.prefill_s + c.request_s
     last = (residents + one.fill - 1.0) * one.prompt_s + one.prefill_iterations * one.iteration_s + c.request_s
@@ -125,6 +126,7 @@ def _closed_ttft(c: ServingCoefficients, one: Cycle, residents: Any, waiting: An
     for name, quantile in PERCENTILES.items():
         in_first = np.clip((quantile - (1.0 - share)) / np.maximum(share, 1e-9), 0.0, 1.0)
         in_later = later + (2.0 * quantile - 1.0) * one.by_chance * one.prompt_s
+        in_later = np.minimum(in_later, np.maximum(last, later))
         ttft[name] = np.maximum(later + in_first * np.maximum(last - later, 0.0), in_later) + waiting
     return ttft
 
@@ -141,7 +143,7 @@ def _tpot_spread(load: ServingLoad, prompt_s: Any, mean: FloatArray, rate: Float
 def _open_loop(
     c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, capacity: FloatArray, full: Cycle
 ) -> ServingEstimate:
-    capacity = np.minimum(capacity, saturated_rate(c, load, limits))
+    capacity = saturated_rate(c, load, limits, capacity)
     rate = load.requests_s + np.zeros_like(capacity)
     variation = (load.arrival_cv**2, load.length_cv**2)
     utilization = rate / capacity

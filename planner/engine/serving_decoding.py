@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
@@ -82,12 +83,14 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
             following = 0.0 * busy if queue is None else _following(c, rate, prompts, queue, mean)
             soon = held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, following)
             after = np.where(short, soon, after)
-        meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
-        scatter = 1.0 + rate * chain.variance_s2 / chain.mean_s
-        grouped = scatter * (1.0 + follows - follows**2) / (1.0 - follows) - 1.0
-        singly = (2.0 - busy) * busy * (1.0 + busy**2) / (1.0 - busy)
-        bunched = (s * grouped + (1.0 - s) * singly) * meet
-        seconds: FloatArray = np.where(decodes > 0, decodes * mean + after, 0.0 * mean)
+        bunched = _bunched(prompts, chain, busy, follows, decodes)
+        if load.arrival_cv != 1.0:
+            # Those of one's own burst decode along, or follow and hold up one's decodes.
+            along, later = _burst(load, rate, chain, decodes * mean)
+            bunched = bunched + along / (1.0 - follows)
+            after = after + later * busy / np.maximum(rate, 1e-12) / (1.0 - follows)
+        longest = np.maximum(decodes * mean + after, decodes * iteration)
+        seconds: FloatArray = np.where(decodes > 0, longest, 0.0 * mean)
         return seconds
 
     sequences = np.zeros_like(rate)
@@ -145,6 +148,23 @@ def busy_share(prompts: Prompts, queue: PromptQueue | None, chain: Iterations) -
     if queue is not None:
         busy = busy + (1.0 - prompts.sharing) * queue.added_share
     return busy
+
+
+def _bunched(prompts: Prompts, chain: Iterations, busy: Any, follows: Any, decodes: Any) -> Any:
+    """Sequences that one which decodes sees beyond the average: those that came near it, and met the same delays."""
+    meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
+    scatter = 1.0 + chain.rate * chain.variance_s2 / chain.mean_s
+    grouped = scatter * (1.0 + follows - follows**2) / (1.0 - follows) - 1.0
+    singly = (2.0 - busy) * busy * (1.0 + busy**2) / (1.0 - busy)
+    return (prompts.sharing * grouped + (1.0 - prompts.sharing) * singly) * meet
+
+
+def _burst(load: ServingLoad, rate: FloatArray, chain: Iterations, decode_s: Any) -> tuple[Any, Any]:
+    """Of requests around one's own, how many more than by chance decode beside it, and begin to while it does."""
+    together = crowding(rate * chain.mean_s / 2.0, load.arrival_cv)
+    during = crowding(rate * decode_s, load.arrival_cv)
+    later = np.maximum(during - together, 0.0) if load.arrival_cv > 1.0 else during - together
+    return 2.0 * crowding(rate * decode_s / 3.0, load.arrival_cv), later
 
 
 def answers_are_short(c: ServingCoefficients, load: ServingLoad) -> Any:

@@ -15,11 +15,12 @@ while one runs (asynchronous scheduling), a request that comes waits for that on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 from planner.engine.serving_decoding import answers_are_short, busy_share, decoding_batch, prompt_queue, settled
@@ -29,9 +30,6 @@ from planner.engine.serving_short import at_work
 from planner.engine.serving_spread import FirstTokens
 
 FloatArray = NDArray[np.float64]
-
-BURST_ITERATIONS: Final = 2.5
-"""Around one's own, in which the others of a burst come: simulations with gaps of CV 0.5 to 3, 2026-11-30."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +74,17 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     found = chain.found(decodes, c.lookahead)
     present = s * found.at_work + (1.0 - s) * present
     # Several prompts an iteration: what is left of it is longer by those it holds, and they come along.
-    lumps = chain.variance_s2 / chain.mean_s * (load.arrival_cv**2 + load.length_cv**2)
+    lumps = chain.variance_s2 / chain.mean_s
     mean = s * chain.mean_s + (1.0 - s) * mean
-    others = rate * present * (mean + s * lumps)
     # Gaps that scatter more come in bursts: those of one burst come along, and ride in the iteration before.
-    burst = BURST_ITERATIONS * (load.arrival_cv**2 - 1.0) * -np.expm1(-rate * present * mean)
-    others = np.maximum(others + burst, 0.0)
+    near = rate * (mean + lumps) / 2.0
+    burst, longer_s, sooner_s = _burst(load, rate, near, each, iteration + each)
+    others = np.maximum(rate * present * (mean + s * lumps) + 2.0 * burst, 0.0)
     by_chance = present * chain.met_mean
     nobody = (1.0 - present) + present * np.maximum(chain.met_none, 1e-300) ** (others / np.maximum(by_chance, 1e-12))
     met = prompts_of(c, load, limits, decoding, beside_one(nobody, others))
     between = found.followed * (iteration + found.next_carries * found.next_longer_s)
-    before = s * (present * mean / 2.0 + c.lookahead * (between + burst * each))
+    before = s * (present * (mean + longer_s) / 2.0 + c.lookahead * (between + sooner_s))
     own = s * (met.one_s + iteration)
     if queue is not None:
         before = before + (1.0 - s) * _before_alone(c, prompts, queue, present, iteration, mean)
@@ -123,18 +121,40 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     )
 
 
-def saturated_rate(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits) -> FloatArray:
+def _burst(
+    load: ServingLoad, rate: FloatArray, near: FloatArray, each: FloatArray, carrying_s: FloatArray
+) -> tuple[Any, Any, Any]:
+    """More than by chance, of a burst: who comes before and after one within half an iteration (``near``), and how much
+    longer the iteration is then that one finds, and the one after it; requests and seconds.
+    """
+    if load.arrival_cv == 1.0:
+        return 0.0, 0.0, 0.0
+    lasting = rate * carrying_s
+
+    def around(half: FloatArray) -> tuple[Any, Any, Any]:
+        together, before = crowding(half, load.arrival_cv), crowding(3.0 * half, load.arrival_cv)
+        return together, before - together, crowding(3.0 * half + lasting, load.arrival_cv) - before
+
+    _, _, found = around(near)
+    together, between, found = around(np.maximum(near + rate * each * found / 2.0, 0.0))
+    return together, found * each, between * each
+
+
+def saturated_rate(
+    c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, in_chunks: FloatArray
+) -> FloatArray:
     """Requests a second where every place is taken: an iteration admits as many as the ones before have ended.
 
     Answers of clients that wait for each other end together, and their next prompts share few iterations (``cycle``);
-    others' end at any time, and hardly an iteration is without a prompt. Infinite where prompts come in chunks.
+    others' end at any time, and hardly an iteration is without a prompt. ``in_chunks`` is what it is where prompts come
+    in chunks of their own.
     """
     places = limits.sequences + np.zeros_like(c.request_s)
     decodes = load.decode_tokens / c.tokens_per_step
     each = places / (decodes + 1.0 + c.lookahead)
     prompts = prompts_of(c, load, limits, each * decodes, Company.by_chance(each))
     mean = c.iteration_s(each * decodes, each * decodes * load.mean_context) + prompts.shared_s * each
-    rate: FloatArray = np.where(prompts.sharing >= 1.0, each / mean, np.inf)
+    rate: FloatArray = np.where(prompts.sharing >= 1.0, each / mean, in_chunks)
     return rate
 
 

@@ -1,7 +1,9 @@
 """The closed form of an open loop and the simulator: one step time, two ways to the same means.
 
-At 30 % of capacity TTFT and TPOT agree within 3 %, for dense models, experts, tensor and pipeline parallelism, prompts
-that share an iteration and prompts of several chunks, with and without asynchronous scheduling's one iteration more.
+At 30 % of capacity TTFT and TPOT agree within 3 %, for dense models, experts, tensor and pipeline parallelism,
+attention ranks, prompts that share an iteration and prompts of several chunks, with and without asynchronous
+scheduling's one iteration more, where prompts are paced by their launches or fit a captured graph. Answers of a few
+tokens, and bursts of arrivals, agree less well: each test says how well.
 """
 
 from __future__ import annotations
@@ -165,7 +167,7 @@ def test_attention_ranks_agree(name: str, prompt: int, answer: int, budget: int)
     step = RANKED[name]
     budget *= int(step.attention_ranks)
     expected, outcome = both_at(0.3, step, prompt, answer, budget)
-    assert_means_agree(expected, outcome, tpot=0.04)
+    assert_means_agree(expected, outcome)
 
 
 @pytest.mark.parametrize(("prompt", "answer"), [(8000, 100), (3000, 50), (3000, 800)])
@@ -199,12 +201,12 @@ def test_percentiles_of_prompts_in_chunks_agree_roughly(name: str, prompt: int, 
         assert expected.ttft_s[statistic][0] == pytest.approx(outcome.ttft.quantile_s(quantile), rel=within)
 
 
-@pytest.mark.parametrize(("arrival_cv", "mean", "p99"), [(0.5, 0.03, 0.12), (2.0, 0.20, 0.12), (3.0, 0.25, 0.18)])
+@pytest.mark.parametrize(("arrival_cv", "mean", "p99"), [(0.5, 0.04, 0.12), (2.0, 0.08, 0.15), (3.0, 0.16, 0.18)])
 @pytest.mark.parametrize(("name", "prompt"), [("8b", 300), ("8b", 700), ("70b, tensor", 1500), ("experts", 700)])
 def test_bursts_and_even_gaps_agree_roughly(name: str, prompt: int, arrival_cv: float, mean: float, p99: float) -> None:
     """Gamma gaps: with CV 3 half of all requests come within a few iterations of another."""
     expected, outcome = both_at(0.3, STEPS[name], prompt, 200, 8192, arrival_cv=arrival_cv)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=mean)
+    assert_means_agree(expected, outcome, ttft=mean, tpot=0.06)
     assert expected.ttft_s["p99"][0] == pytest.approx(outcome.ttft.quantile_s(0.99), rel=p99)
 
 
@@ -223,16 +225,51 @@ def test_short_prompts_by_the_handful_agree(name: str) -> None:
     assert_means_agree(expected, outcome)
 
 
-@pytest.mark.parametrize(("prompt", "budget"), [(100, 8192), (700, 8192), (1500, 8192), (8000, 2048), (8000, 8192)])
-@pytest.mark.parametrize("answer", [5, 10, 20, 50])
-@pytest.mark.parametrize("name", ["8b", "70b, tensor", "two stages"])
-def test_short_answers_agree(name: str, answer: int, prompt: int, budget: int) -> None:
+LAUNCHED = {
+    "8b, launched": DENSE._replace(prefill_launch_s=3e-2),
+    "70b, launched": STEPS["70b, tensor"]._replace(prefill_launch_s=9e-2),
+    "experts, captured": STEPS["experts"]._replace(prefill_launch_s=6e-2, graph_tokens=512.0),
+}
+"""The host launches a prompt's iteration kernel by kernel, as long for one prompt as for several."""
+
+
+@pytest.mark.parametrize("answer", [200, 800])
+@pytest.mark.parametrize("prompt", [100, 300, 700, 1500, 3000, 8000])
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_launches_agree(name: str, prompt: int, answer: int) -> None:
+    """An iteration that carries a prompt draws another that does: they last until one carries none by chance."""
+    expected, outcome = both_at(0.3, LAUNCHED[name], prompt, answer, 8192)
+    assert_means_agree(expected, outcome)
+
+
+@pytest.mark.parametrize("budget", [2048, 8192])
+@pytest.mark.parametrize("prompt", [100, 700, 1500, 3000, 8000])
+@pytest.mark.parametrize(("answer", "tpot"), [(5, 0.045), (10, 0.04), (20, 0.035), (50, 0.03)])
+@pytest.mark.parametrize("name", STEPS)
+def test_short_answers_agree(name: str, answer: int, tpot: float, prompt: int, budget: int) -> None:
     """An answer of a few tokens ends before all that its prompt held up has passed: it meets the start of it only."""
-    capacity = float(closed_form(STEPS[name], prompt, answer, budget, 1e-6).capacity_requests_s[0])
-    expected = closed_form(STEPS[name], prompt, answer, budget, 0.3 * capacity)
-    outcome = simulated(STEPS[name], prompt, answer, budget, 0.3 * capacity)
-    assert expected.ttft_s["mean"][0] == pytest.approx(outcome.ttft.mean_s, rel=0.03)
-    assert expected.tpot_s["mean"][0] == pytest.approx(outcome.tpot.mean_s, rel=0.045)
+    expected, outcome = both_at(0.3, STEPS[name], prompt, answer, budget)
+    assert_means_agree(expected, outcome, tpot=tpot)
+
+
+@pytest.mark.parametrize("answer", [50, 200])
+@pytest.mark.parametrize("name", [*STEPS, *LAUNCHED])
+def test_capacity_is_what_the_simulator_gets_through(name: str, answer: int) -> None:
+    """Answers of different lengths end at any time: hardly an iteration is without a prompt.
+
+    (Equal ones keep in step, and their prompts share launches: a queue of these gets through faster.)
+    """
+    step = (STEPS | LAUNCHED)[name]
+    capacity = float(closed_form(step, 100, answer, 8192, 1e-6).capacity_requests_s[0])
+    random = np.random.default_rng(1)
+    arrival_s = np.cumsum(random.exponential(0.5 / capacity, REQUESTS))
+    answers = random.integers(answer // 2, answer + answer // 2 + 1, REQUESTS)
+    kind = ContinuousReplica(
+        coefficients=step, kv_blocks=KV_BLOCKS, max_num_batched_tokens=8192, request_s=REQUEST_S, lookahead=True
+    )
+    outcome = simulate(one_pool(kind), [batch(arrival_s, np.full(REQUESTS, 100), answers)])
+    within = 0.1 if name == "experts, captured" else 0.02
+    assert outcome.requests / outcome.duration_s == pytest.approx(capacity, rel=within)
 
 
 @pytest.mark.parametrize(("prompt", "budget"), [(700, 8192), (700, 2048), (8000, 2048)])
