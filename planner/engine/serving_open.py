@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
-from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
+from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
 from planner.engine.serving_decoding import answers_are_short, busy_share, decoding_batch, prompt_queue, settled
 from planner.engine.serving_prompts import PromptQueue, Prompts, prompts_of
 from planner.engine.serving_shared import Company, Iterations, beside_one
@@ -152,10 +152,16 @@ def saturated_rate(
     places = limits.sequences + np.zeros_like(c.request_s)
     decodes = load.decode_tokens / c.tokens_per_step
     each = places / (decodes + 1.0 + c.lookahead)
-    prompts = prompts_of(c, load, limits, each * decodes, Company.by_chance(each))
-    mean = c.iteration_s(each * decodes, each * decodes * load.mean_context) + prompts.shared_s * each
-    rate: FloatArray = np.where(prompts.sharing >= 1.0, each / mean, in_chunks)
-    return rate
+    decoding, context = each * decodes, each * decodes * load.mean_context
+    prompts = prompts_of(c, load, limits, decoding, Company.by_chance(each))
+    rate = each / (c.iteration_s(decoding, context) + prompts.shared_s * each)
+    # No more than full iterations hold.
+    room = chunk_room(c, limits, decoding)
+    fitting = room / load.prompt_tokens
+    attended = load.input_tokens * load.prefix_cache_hit + load.prompt_tokens / 2.0
+    full = c.carrying(np.maximum(fitting, 1.0)).iteration_s(decoding, context, room, room * attended)
+    found: FloatArray = np.where(prompts.sharing >= 1.0, np.minimum(rate, fitting / full), in_chunks)
+    return found
 
 
 def _slope(c: ServingCoefficients, load: ServingLoad, decoding: FloatArray) -> FloatArray:

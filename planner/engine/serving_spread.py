@@ -27,6 +27,8 @@ from planner.engine.serving_shared import Found, Iterations
 FloatArray = NDArray[np.float64]
 
 HALVINGS: Final = 8
+CLOSE: Final = 0.05
+"""Prompts by which few and many differ where they are hardly two points."""
 BEFORE: Final = (0, 1, 2, 3, 5, 9, 17)
 """Prompts before one's own that are told apart, in steps."""
 BATCH_SEEN: Final = 2.0 / 3.0
@@ -116,8 +118,13 @@ class FirstTokens:
         return weight.reshape(flat), base.reshape(flat), width.reshape(flat)
 
     def _added(self, prompts: Any) -> Any:
-        """What an iteration takes longer with so many prompts: a line through one and several."""
-        return self.prompts.one_s + self.prompts.further_s * (prompts - 1.0)
+        """What an iteration takes longer with so many prompts: lines through one, few and many."""
+        company, (one, few, many) = self.prompts.company, self.prompts.added_s[1:]
+        apart = company.many - company.few
+        further = self.prompts.further_s
+        beyond = np.where(apart > CLOSE, (many - few) / np.maximum(apart, CLOSE), further)
+        within = one + (few - one) / np.maximum(company.few - 1.0, 1.0) * (prompts - 1.0)
+        return np.where(prompts <= company.few, within, few + np.maximum(beyond, 0.0) * (prompts - company.few))
 
     def _own(self, prompts: Any) -> Any:
         """One's own iteration with so many prompts; the next stages pass one's own part of it once more each."""
