@@ -159,12 +159,10 @@ def cycle(
     decoding = residents * 0.9 if decoding is None else np.minimum(decoding, residents)
     c = c.carrying(cohort)
     for _ in range(rounds):
-        # One that decodes finds itself, and of the others as many as decode at any time.
-        seen = decoding + np.maximum(1.0 - decoding / residents, 0.0)
-        iteration = c.iteration_s(seen, seen * context)
+        iteration = c.iteration_s(decoding, decoding * context)
         room = chunk_room(c, limits, decoding)
         chunk = np.minimum(cohort * prompt, room * c.step.prompt_ranks / c.step.attention_ranks)
-        mixed = c.iteration_s(seen, seen * context, chunk, chunk * mean_attended)
+        mixed = c.iteration_s(decoding, decoding * context, chunk, chunk * mean_attended)
         prompt_s = (mixed - iteration) * prompt / chunk
         whole = iterations * iteration + residents * prompt_s
         decode = steps * iteration + np.maximum(residents - cohort, 0.0) * prompt_s

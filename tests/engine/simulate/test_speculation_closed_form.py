@@ -37,9 +37,10 @@ def draft_step(share: float) -> StepCoefficients:
     return StepCoefficients(**scaled)
 
 
-def closed_form(rate: float, drafts: int, acceptance: float, share: float) -> ServingEstimate:
-    columns = StepCoefficients(*[np.array([value]) for value in DENSE])
-    draft = StepCoefficients(*[np.array([value]) for value in draft_step(share)])
+def closed_form(rate: float, drafts: int, acceptance: float, share: float, ranks: float = 1.0) -> ServingEstimate:
+    spread = {"attention_ranks": ranks, "prompt_ranks": ranks}
+    columns = StepCoefficients(*[np.array([value]) for value in DENSE._replace(**spread)])
+    draft = StepCoefficients(*[np.array([value]) for value in draft_step(share)._replace(**spread)])
     one = np.array([1.0])
     coefficients = RegimeCoefficients(
         step=columns,
@@ -53,18 +54,18 @@ def closed_form(rate: float, drafts: int, acceptance: float, share: float) -> Se
     limits = AdmissionLimits(
         kv_sequences=np.array([KV_BLOCKS * 16 / (PROMPT + ANSWER / 2)]),
         max_num_seqs=256 * one,
-        max_num_batched_tokens=BUDGET * one,
+        max_num_batched_tokens=BUDGET * ranks * one,
     )
     load = ServingLoad(kind="open", input_tokens=float(PROMPT), output_tokens=float(ANSWER), requests_s=rate)
     return steady_state(coefficients, load, limits)
 
 
-def simulated(rate: float, drafts: int, acceptance: float, share: float) -> Outcome:
+def simulated(rate: float, drafts: int, acceptance: float, share: float, ranks: float = 1.0) -> Outcome:
     arrival_s = np.cumsum(np.random.default_rng(1).exponential(1 / rate, REQUESTS))
     kind = ContinuousReplica(
-        coefficients=DENSE,
+        coefficients=DENSE._replace(attention_ranks=ranks, prompt_ranks=ranks),
         kv_blocks=KV_BLOCKS,
-        max_num_batched_tokens=BUDGET,
+        max_num_batched_tokens=int(BUDGET * ranks),
         request_s=REQUEST_S,
         draft_tokens=drafts,
         acceptance=acceptance,
@@ -78,5 +79,15 @@ def test_agree_at_30_percent_of_capacity(drafts: int, acceptance: float, share: 
     capacity = float(closed_form(1e-6, drafts, acceptance, share).capacity_requests_s[0])
     expected = closed_form(0.3 * capacity, drafts, acceptance, share)
     found = simulated(0.3 * capacity, drafts, acceptance, share)
+    assert float(expected.tpot_s["mean"][0]) == pytest.approx(found.tpot.mean_s, rel=0.05)
+    assert float(expected.ttft_s["mean"][0]) == pytest.approx(found.ttft.mean_s, rel=0.08)
+
+
+@pytest.mark.parametrize("ranks", [2.0, 4.0, 8.0])
+def test_drafts_are_verified_on_the_ranks_of_their_sequences(ranks: float) -> None:
+    """A prompt stays on one attention rank and the others wait, with drafts as without; drafts spread over all."""
+    capacity = float(closed_form(1e-6, 3, 0.7, 0.06, ranks).capacity_requests_s[0])
+    expected = closed_form(0.3 * capacity, 3, 0.7, 0.06, ranks)
+    found = simulated(0.3 * capacity, 3, 0.7, 0.06, ranks)
     assert float(expected.tpot_s["mean"][0]) == pytest.approx(found.tpot.mean_s, rel=0.05)
     assert float(expected.ttft_s["mean"][0]) == pytest.approx(found.ttft.mean_s, rel=0.08)
