@@ -52,7 +52,7 @@ from planner.engine.workload import InferenceQuestion
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-ENGINE_VERSION: Final = "1"
+ENGINE_VERSION: Final = "2"
 """Raised whenever the same question on the same catalog would be answered differently."""
 
 
