@@ -17,7 +17,6 @@ from catalog.profiles import serving_memory_profile, serving_profiles
 from catalog.selectors import CatalogNotLoaded, catalog_snapshot, find_model, model_names
 from catalog.training_files import training_profiles
 from planner.engine.answers import InferencePlan
-from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.engine_versions import release_key
 from planner.engine.errors import Faults, FieldError, InvalidQuestion, UnsupportedModel
 from planner.engine.hardware import CatalogSnapshot
@@ -28,6 +27,7 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.offers import offer_table, unknown_names
 from planner.engine.question_reading import read_with_faults
 from planner.engine.sentences import say
+from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_plan import plan_training as time_training
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
