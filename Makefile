@@ -35,11 +35,11 @@ types: venv-dev ## mypy.
 contracts: venv-dev ## Who may import whom.
 	@$(BIN)/lint-imports --no-logo
 
-# 0010 adds a column with a default in the database, which PostgreSQL does in place; SQLite makes the table anew, and that the
-# linter takes for a column without one.
+# 0010 adds a column with a default in the database and 0012 one that may be empty, which PostgreSQL does in place; SQLite makes the
+# table anew, and that the linter takes for columns that may not be.
 migrations: venv-dev ## Models and migrations agree.
 	@$(MANAGE) makemigrations --check --dry-run
-	@EXTRA_APPS=django_migration_linter LOG_LEVEL=WARNING $(MANAGE) lintmigrations --no-cache --quiet ok ignore --include-apps planner catalog --ignore-name 0001_initial 0010_organization_tier
+	@EXTRA_APPS=django_migration_linter LOG_LEVEL=WARNING $(MANAGE) lintmigrations --no-cache --quiet ok ignore --include-apps planner catalog --ignore-name 0001_initial 0010_organization_tier 0012_quote_links
 
 lock: venv-dev ## Resolve requirements*.in into the hashed lock files.
 	@for name in requirements requirements-dev; do \
