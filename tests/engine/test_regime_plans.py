@@ -217,9 +217,9 @@ def test_experts_out_of_balance_are_slower_and_copies_take_memory() -> None:
         even.speed.capacity_requests_s / even.layout.replicas
     )
     copied = plan(**asked, redundant_experts=8).options[0]
-    # 8 more experts of 3 x 2048 x 768 in 48 layers, 16 bit or 8, over 8 ranks.
+    # 8 more experts of 3 x 2048 x 768 in 48 layers, 16 bit or 8, over 8 ranks of every stage.
     bytes_each = {"bf16": 2, "fp8": 1}[copied.weight_format]
-    expected = 3 * 2048 * 768 * 48 * bytes_each / 2**30
+    expected = 3 * 2048 * 768 * 48 * bytes_each / 2**30 / copied.layout.pipeline
     assert copied.memory.parts_gib["draft_and_adapters"] == pytest.approx(expected, rel=0.01)
 
 

@@ -52,7 +52,7 @@ def cache_in_the_database() -> Iterator[None]:
         yield
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("cache_in_the_database")
 def test_answers_503_without_a_cache_and_so_do_sign_up_and_api(client: Client) -> None:
     CatalogVersion.objects.create(version="2026-11-01.abc", loaded_at=timezone.now())

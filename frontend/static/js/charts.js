@@ -55,8 +55,8 @@
       if (!limit) return false;
       const line = placeOf(limit);
       const isHigh = (note.y - low) / (high - low) >= HIGH_UP;
-      const words = isHigh ? line - lengthOf(limit, layout.font) - 6 : line - 3;
-      return start < line + 3 && stop > words;
+      const words = isHigh ? line - lengthOf(limit, layout.font) - 6 : line - 8;
+      return start < line + 8 && stop > words;
     };
     const kept = annotations.filter((note) => {
       if (note.xref === "paper" || !note.xshift || note.yref === "paper") return true;
