@@ -28,7 +28,7 @@ from planner.engine.serving_short import SHORT, held_up_after
 
 FloatArray = NDArray[np.float64]
 
-FARTHEST: Final = (1.0, 3.0, 10.0, 30.0, 100.0, 0.0)
+FARTHEST: Final = (1.0, 5.0, 30.0, 100.0, 0.0)
 """How far each round may extrapolate, in its last steps: where iterations change their kind between few and many
 sequences there are two solutions, and a long first jump would land on the upper one."""
 SETTLED: Final = 1e-4
