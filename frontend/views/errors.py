@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from redis.exceptions import RedisError
@@ -14,7 +14,7 @@ RETRY_AFTER_S = 10
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """503 where database or cache can't be reached, else 500; both without reading anything from either."""
-    if isinstance(sys.exception(), OperationalError | RedisError):
+    if isinstance(sys.exception(), OperationalError | ProgrammingError | RedisError):
         page = HttpResponse(render_to_string("503.html"), status=503)
         page["Retry-After"] = str(RETRY_AFTER_S)
         return page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
 from django.http.request import UnreadablePostError
 from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
@@ -49,7 +49,8 @@ class ApiExceptionHandler(ExceptionHandler):
                 return Contradiction(exc.code, exc.message, exc.allowed)
             case CatalogNotLoaded():
                 return Unavailable(str(exc))
-            case OperationalError() | RedisError():
+            case OperationalError() | ProgrammingError() | RedisError():
+                # PostgreSQL calls a table that migrating has yet to make an error of programming.
                 return Unavailable()
             case _:
                 return super().convert_known_exceptions(exc)

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
 from django.test import Client, override_settings
 from django.utils import timezone
 from redis.exceptions import RedisError
@@ -77,7 +77,7 @@ def test_whatever_migrates_makes_the_cache_table(client: Client) -> None:
     assert signed_up.status_code == 302
 
 
-@pytest.mark.parametrize("fault", [RedisError("refused"), OperationalError("locked")])
+@pytest.mark.parametrize("fault", [RedisError("refused"), OperationalError("locked"), ProgrammingError("no table")])
 def test_a_page_that_reaches_nothing_answers_503_and_a_fault_of_the_code_500(
     client: Client, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
