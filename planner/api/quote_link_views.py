@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from planner.api.filters import containing, whether
 from planner.api.quote_views import CHANGE, TAG
 from planner.api.scenario_serializers import NewShareLinkSerializer, ShareLinkSerializer
-from planner.api.tenant import PRIVATE, TenantListView, TenantView, created, operation
+from planner.api.share_links import LINK_FILTERS, end_link, make_link
+from planner.api.tenant import TenantListView, TenantView, operation
 from planner.models import ShareLink
 from planner.selectors import quotes as read
-from planner.services.json_input import read_object
 from planner.services.scenario_inputs import LinkInput
-from planner.services.share_links import create_link, revoke_link
-from planner.services.typed_json import read_json
 
 
 class QuoteLinksView(TenantListView):
@@ -30,10 +26,7 @@ class QuoteLinksView(TenantListView):
     tag = TAG
     permissions = {"GET": CHANGE, "POST": CHANGE}
     serializer = ShareLinkSerializer
-    filters = {
-        "search": containing("Text in whom it is for.", "name"),
-        "revoked": whether("Whether it was taken back.", lambda is_so: Q(revoked_at__isnull=not is_so)),
-    }
+    filters = LINK_FILTERS
 
     def rows(self) -> QuerySet[ShareLink]:
         found = read.quote(self.scope, self.kwargs["quote_id"])
@@ -53,19 +46,7 @@ class QuoteLinksView(TenantListView):
         """Shows the quote and its PDF. The address is in this answer alone; a repeated `Idempotency-Key` answers with
         `url` null."""
         found = read.quote(self.scope, quote_id)
-        values = read_json(LinkInput, read_object(self.body()))
-        secrets: list[str] = []
-
-        def make() -> UUID:
-            link, token = create_link(scope=self.scope, shown=found, name=values.name, days=values.days)
-            secrets.append(token)
-            return link.uuid
-
-        uuid = self.once_here(f"quote-links:{found.pk}", make, asdict(values))
-        link = self.scope.get_in(ShareLink, uuid, quote=found)
-        url = request.build_absolute_uri(reverse("shared", args=secrets)) if secrets else None
-        location = reverse("api:quote-links", args=[quote_id])
-        return created(NewShareLinkSerializer(link, context={"url": url}).data, location)
+        return make_link(self, request, found, reverse("api:quote-links", args=[quote_id]))
 
 
 class QuoteLinkRevokeView(TenantView):
@@ -76,9 +57,7 @@ class QuoteLinkRevokeView(TenantView):
     @operation(CHANGE, id="revoke_quote_link", summary="Revoke a quote's link", tag=TAG, gives=ShareLinkSerializer)
     def post(self, request: Request, quote_id: UUID, link_id: UUID) -> Response:
         """From now on it finds nothing; a revoked one stays as it is."""
-        found = read.quote(self.scope, quote_id)
-        link = self.scope.get_in(ShareLink, link_id, quote=found)
-        return Response(ShareLinkSerializer(revoke_link(scope=self.scope, link=link)).data, headers=PRIVATE)
+        return end_link(self, read.quote(self.scope, quote_id), link_id)
 
 
 PATHS: tuple[tuple[str, Any, str], ...] = (

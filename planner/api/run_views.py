@@ -21,7 +21,7 @@ from planner.api.exceptions import KeyConflict
 from planner.api.openapi import RATE_HEADERS, answer, error_responses, response_header
 from planner.api.tenant import ORGANIZATION
 from planner.api.throttles import ReadThrottle, RunThrottle
-from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.errors import FieldError, InvalidQuestion, unknown_fields
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run, find_run_to_cancel
 from planner.services.idempotency import KEY_FIELD, KEY_LENGTH, KeyReused, create_once
@@ -171,17 +171,7 @@ def start_once(request: Request, kind: str, params: Mapping[str, Any], start: Ca
 
 def _read_run_request(request: Request) -> tuple[str, dict[str, Any]]:
     raw = read_object(request.data if isinstance(request.data, bytes) else b"")
-    faults = [
-        FieldError(
-            field=name,
-            value=raw[name],
-            message="Unknown field.",
-            allowed=f"One of: {', '.join(_REQUEST_MEMBERS)}",
-            code="unknown_field",
-        )
-        for name in raw
-        if name not in _REQUEST_MEMBERS
-    ]
+    faults = unknown_fields(raw, _REQUEST_MEMBERS)
     kind, params = raw.get("kind"), raw.get("params", {})
     if not isinstance(kind, str):
         faults.append(FieldError(field="kind", value=kind, message="Not a text.", allowed="a kind of job"))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from planner.api.filters import containing, not_older_than, whether
+from planner.api.filters import containing, not_older_than
 from planner.api.scenario_serializers import (
     NewShareLinkSerializer,
     ScenarioCommentSerializer,
     ShareLinkSerializer,
 )
 from planner.api.scenario_views import CHANGE, COMMENT, TAG, VIEW
-from planner.api.tenant import PRIVATE, TenantListView, TenantView, created, operation
+from planner.api.share_links import LINK_FILTERS, end_link, make_link
+from planner.api.tenant import TenantListView, TenantView, created, operation
 from planner.models import ScenarioComment, ShareLink
 from planner.selectors import scenarios as read
 from planner.services import scenarios
@@ -27,7 +27,6 @@ from planner.services.scenario_inputs import (
     CommentInput,
     LinkInput,
 )
-from planner.services.share_links import create_link, revoke_link
 from planner.services.typed_json import read_json
 
 
@@ -73,10 +72,7 @@ class LinksView(TenantListView):
     tag = TAG
     permissions = {"GET": CHANGE, "POST": CHANGE}
     serializer = ShareLinkSerializer
-    filters = {
-        "search": containing("Text in whom it is for.", "name"),
-        "revoked": whether("Whether it was taken back.", lambda is_so: Q(revoked_at__isnull=not is_so)),
-    }
+    filters = LINK_FILTERS
 
     def rows(self) -> QuerySet[ShareLink]:
         found = read.scenario(self.scope, self.kwargs["scenario_id"])
@@ -95,19 +91,7 @@ class LinksView(TenantListView):
     def post(self, request: Request, scenario_id: UUID) -> Response:
         """The address is in this answer alone; a repeated `Idempotency-Key` answers with `url` null."""
         found = read.scenario(self.scope, scenario_id)
-        values = read_json(LinkInput, read_object(self.body()))
-        secrets: list[str] = []
-
-        def make() -> UUID:
-            link, token = create_link(scope=self.scope, shown=found, name=values.name, days=values.days)
-            secrets.append(token)
-            return link.uuid
-
-        uuid = self.once_here(f"links:{found.pk}", make, asdict(values))
-        link = self.scope.get_in(ShareLink, uuid, scenario=found)
-        url = request.build_absolute_uri(reverse("shared", args=secrets)) if secrets else None
-        location = reverse("api:scenario-links", args=[scenario_id])
-        return created(NewShareLinkSerializer(link, context={"url": url}).data, location)
+        return make_link(self, request, found, reverse("api:scenario-links", args=[scenario_id]))
 
 
 class LinkRevokeView(TenantView):
@@ -118,9 +102,7 @@ class LinkRevokeView(TenantView):
     @operation(CHANGE, id="revoke_link", summary="Revoke a link", tag=TAG, gives=ShareLinkSerializer)
     def post(self, request: Request, scenario_id: UUID, link_id: UUID) -> Response:
         """From now on it finds nothing; a revoked one stays as it is."""
-        found = read.scenario(self.scope, scenario_id)
-        link = self.scope.get_in(ShareLink, link_id, scenario=found)
-        return Response(ShareLinkSerializer(revoke_link(scope=self.scope, link=link)).data, headers=PRIVATE)
+        return end_link(self, read.scenario(self.scope, scenario_id), link_id)
 
 
 PATHS: tuple[tuple[str, Any, str], ...] = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from planner.engine.advice import Advice
 
@@ -239,17 +239,16 @@ class ModelSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InferencePlan:
-    """The answer to an ``InferenceQuestion``. ``options`` are ranked: cheapest that meets the SLOs first."""
+class Plan:
+    """What the answers to all questions have."""
 
     question: dict[str, object]
     catalog_version: str
     engine_version: str
     priced_on: date
     model: ModelSummary
-    peak_requests_s: float
-    mean_requests_s: float
-    options: tuple[InferenceOption, ...]
+    options: tuple[Any, ...]
+    """Ranked: the cheapest that meets every limit first."""
     recommended: str = ""
     """Id of the cheapest option with a price young enough to act on; empty without options."""
     options_found: int
@@ -257,3 +256,12 @@ class InferencePlan:
     rejections: tuple[Rejection, ...]
     advice: tuple[Advice, ...]
     assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferencePlan(Plan):
+    """The answer to an ``InferenceQuestion``."""
+
+    options: tuple[InferenceOption, ...]
+    peak_requests_s: float
+    mean_requests_s: float

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,28 @@ class FieldError:
     message: str
     allowed: str = ""
     code: str = "invalid"
+
+    def inside(self, part: str) -> FieldError:
+        """The fault by its name in a whole that has ``part``; an empty part is the whole.
+
+        >>> FieldError(field="model", value=None, message="Needed.").inside("question").field
+        'question.model'
+        """
+        return replace(self, field=f"{part}.{self.field}") if part else self
+
+
+def unknown_fields(raw: Mapping[str, object], known: Collection[str]) -> list[FieldError]:
+    """A fault for each member of ``raw`` that isn't ``known``: most often a typing slip, never to be passed over.
+
+    >>> [fault.field for fault in unknown_fields({"modle": "llama", "seed": 1}, ("model", "seed"))]
+    ['modle']
+    """
+    allowed = f"One of: {', '.join(known)}"
+    return [
+        FieldError(field=name, value=value, message="Unknown field.", allowed=allowed, code="unknown_field")
+        for name, value in raw.items()
+        if name not in known
+    ]
 
 
 class InvalidQuestion(ValueError):

@@ -14,7 +14,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
-from planner.engine.errors import FieldError
+from planner.engine.errors import FieldError, unknown_fields
 from planner.engine.sentences import Noun, say
 
 Kind = Literal["number", "integer", "decimal", "date", "text", "choice", "choices", "flag", "config"]
@@ -142,17 +142,7 @@ def read_fields(input_type: type, raw: Mapping[str, Any]) -> tuple[dict[str, Any
     A field that is not given, or given empty, has its default.
     """
     known = specs(input_type)
-    errors = [
-        FieldError(
-            field=name,
-            value=raw[name],
-            message="Unknown field.",
-            allowed="One of: " + ", ".join(known),
-            code="unknown_field",
-        )
-        for name in raw
-        if name not in known
-    ]
+    errors = unknown_fields(raw, known)
     values: dict[str, Any] = {}
     for name, (spec, default) in known.items():
         given = raw.get(name)

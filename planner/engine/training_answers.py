@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 
-from planner.engine.advice import Advice
-from planner.engine.answers import Cluster, Confidence, GpuMemory, Layout, ModelSummary, Price, Rejection, Term
+from planner.engine.answers import Cluster, Confidence, GpuMemory, Layout, Plan, Price, Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +59,10 @@ class TrainingOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingPlan:
+class TrainingPlan(Plan):
     """The answer to a ``TrainingQuestion``."""
 
-    question: dict[str, object]
-    catalog_version: str
-    engine_version: str
-    priced_on: date
-    model: ModelSummary
+    options: tuple[TrainingOption, ...]
     tokens: float
     global_batch_tokens: int
     """As asked, in whole sequences; else as chosen. An option's own divides over its ranks."""
@@ -77,11 +71,3 @@ class TrainingPlan:
     stored_gib: float = 0.0
     """Checkpoints kept, and the data."""
     flops_total: float
-    options: tuple[TrainingOption, ...]
-    recommended: str = ""
-    """Id of the cheapest option with a price young enough to act on; empty without options."""
-    options_found: int
-    options_tried: int
-    rejections: tuple[Rejection, ...]
-    advice: tuple[Advice, ...]
-    assumptions: tuple[str, ...]

@@ -55,10 +55,9 @@ def read_capacity(params: Mapping[str, Any], *, has: Callable[[str], bool] = has
     except InvalidQuestion as invalid:
         faults += invalid.errors
     if simulation is not None:
-        for place, region in enumerate(simulation.regions):
+        for part, region in simulation.named_regions():
             found = too_many_requests(region.traffic, MOST_REQUESTS // len(simulation.regions))
-            inside = f"regions.{place}." if region.name else ""
-            faults += [replace(fault, field=f"{inside}{fault.field}") for fault in found]
+            faults += [fault.inside(part) for fault in found]
         question = parse_question(InferenceQuestion, simulation.question)
         if question.ttft_ms is None and question.tpot_ms is None:
             faults.append(replace(no_limits(), field="question.ttft_ms"))

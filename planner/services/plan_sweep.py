@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from planner.engine.answers import InferenceOption, InferencePlan, Rejection
-from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.errors import FieldError, InvalidQuestion, unknown_fields
 from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import say
 from planner.engine.workload import InferenceQuestion
 from planner.models import User
-from planner.services.json_input import check_json_types
+from planner.services.job_question import read_job_question
 from planner.services.plan_json import plain
-from planner.services.planning import plan_inference, resolve_draft, resolve_model
+from planner.services.planning import plan_inference
 from planner.services.run_kind import ReportProgress, RunKind
 
 TRAFFIC_FIELDS = ("requests_per_second", "users", "concurrency", "offline_requests")
@@ -66,20 +66,9 @@ def read_sweep(params: Mapping[str, Any]) -> Sweep:
 
     Raises ``InvalidQuestion`` with every fault; those of the question are named ``question.FIELD``.
     """
-    known = ("question", "lowest", "highest", "points")
-    faults = [
-        FieldError(
-            field=name,
-            value=params[name],
-            message="Unknown field.",
-            allowed=f"One of: {', '.join(known)}",
-            code="unknown_field",
-        )
-        for name in params
-        if name not in known
-    ]
+    faults = unknown_fields(params, ("question", "lowest", "highest", "points"))
     question = params.get("question")
-    faults += _question_faults(question)
+    read_job_question(question, faults)
     factor_range = f"{LOWEST_FACTOR:g} to {HIGHEST_FACTOR:g} times the asked load"
     lowest, highest, points = params.get("lowest", 0.25), params.get("highest", 8.0), params.get("points", 12)
     for name, factor in (("lowest", lowest), ("highest", highest)):
@@ -121,29 +110,6 @@ def _loads(sweep: Sweep, field: str, asked: float) -> dict[float, float | int]:
     low, high = spec.minimum or 0.0, spec.maximum or math.inf
     loads = (min(max(_scaled(field, asked, factor), low), high) for factor in sweep.factors())
     return {float(f"{load / asked:.6g}"): load for load in dict.fromkeys(loads)}
-
-
-def _question_faults(question: object) -> list[FieldError]:
-    if not isinstance(question, Mapping):
-        allowed = "an inference question, as for a plan"
-        return [FieldError(field="question", value=question, message="Not a JSON object.", allowed=allowed)]
-    try:
-        check_json_types(InferenceQuestion, question)
-        asked = parse_question(InferenceQuestion, question)
-        resolve_model(asked)
-        resolve_draft(asked)
-    except InvalidQuestion as error:
-        return [
-            FieldError(
-                field=f"question.{fault.field}",
-                value=fault.value,
-                message=fault.message,
-                allowed=fault.allowed,
-                code=fault.code,
-            )
-            for fault in error.errors
-        ]
-    return []
 
 
 def _scaled(field: str, asked: float, factor: float) -> float | int:

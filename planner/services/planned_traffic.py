@@ -34,7 +34,7 @@ def traffic_of_plan(
     try:
         plan = plan_inference(raw)
     except InvalidQuestion as invalid:
-        faults = [replace(fault, field=f"question.{fault.field}") for fault in invalid.errors]
+        faults = [fault.inside("question") for fault in invalid.errors]
         raise InvalidQuestion(faults) from invalid
     try:
         wanted = chosen_option(plan, option if isinstance(option, str) else "")

@@ -16,7 +16,6 @@ from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name
 from planner.services.tenancy import Conflict, tenant_write
 
-CHANGE_SCENARIO, CHANGE_QUOTE = "planner.change_scenario", "planner.change_quote"
 MOST_LINKS = 50
 """That are open, to one scenario or quote."""
 LONGEST_LINK_DAYS = 365
@@ -31,7 +30,7 @@ def create_link(
 
     Raises ``Conflict`` for a draft of a quote, which says nothing for good yet, and where there are too many.
     """
-    scope.require(CHANGE_QUOTE if isinstance(shown, Quote) else CHANGE_SCENARIO)
+    scope.require(f"planner.change_{shown_as(shown)}")
     if isinstance(shown, Quote) and shown.is_draft:
         raise Conflict("wrong_status", say("The quote is {status}.", status=Noun(shown.status)), say("an issued quote"))
     if days is not None and (not isinstance(days, int) or not 1 <= days <= LONGEST_LINK_DAYS):
@@ -54,7 +53,7 @@ def create_link(
     token = secrets.token_urlsafe(TOKEN_BYTES)
     link = ShareLink.objects.create(
         organization=scope.organization,
-        **{"quote" if isinstance(shown, Quote) else "scenario": shown},
+        **{shown_as(shown): shown},
         name=checked_name(name) if name else "",
         token_hash=token_hash(token),
         created_by=scope.user,
@@ -66,12 +65,17 @@ def create_link(
 @tenant_write
 def revoke_link(*, scope: Scope, link: ShareLink) -> ShareLink:
     """From now on the link finds nothing."""
-    scope.require(CHANGE_SCENARIO if link.quote_id is None else CHANGE_QUOTE)
+    scope.require(f"planner.change_{'scenario' if link.quote_id is None else 'quote'}")
     link = scope.get(ShareLink, link.uuid, lock=True)
     if link.revoked_at is None:
         link.revoked_at = timezone.now()
         link.save(update_fields=["revoked_at"])
     return link
+
+
+def shown_as(shown: Scenario | Quote) -> str:
+    """The link's field that names what it shows."""
+    return "quote" if isinstance(shown, Quote) else "scenario"
 
 
 def note_use(*, link: ShareLink) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.engine.simulate.layout import Traffic
-from planner.engine.simulate.reference import ReferenceReplica, ReferenceRequest, simulate_plainly
+from planner.engine.simulate.reference import plain_replicas, plain_requests, simulate_plainly
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.setup import IDLE_STEP, ClosedLoop, ContinuousReplica, Fleet, Pool
@@ -108,22 +108,7 @@ def _seconds(batches: list[Traffic], loop: ClosedLoop | None = None) -> float:
 
 def _plain_requests_per_s(traffic: Traffic) -> float:
     """The plain loop on the first requests."""
-    columns = (traffic.arrival_s, traffic.input_tokens, traffic.output_tokens)
-    requests = [
-        ReferenceRequest(arrival_s=float(at), input_tokens=int(given), output_tokens=int(asked))
-        for at, given, asked in zip(*(column[:PLAIN_REQUESTS] for column in columns), strict=True)
-    ]
-    replicas = [
-        ReferenceReplica(
-            coefficients=REPLICA.coefficients,
-            block_tokens=REPLICA.block_tokens,
-            blocks=REPLICA.kv_blocks,
-            max_seqs=REPLICA.max_num_seqs,
-            max_tokens=REPLICA.max_num_batched_tokens,
-            lookahead=REPLICA.lookahead,
-        )
-        for _ in range(REPLICAS)
-    ]
+    requests, replicas = plain_requests(traffic, PLAIN_REQUESTS), plain_replicas(REPLICA, REPLICAS)
     start = time.process_time()
     simulate_plainly(replicas, requests, least_outstanding=True)
     return len(requests) / (time.process_time() - start)

@@ -5,13 +5,12 @@ Checking needs no simulator, so that any process may start the job; running it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.question_reading import parse_question
+from planner.engine.errors import FieldError, InvalidQuestion, unknown_fields
 from planner.engine.sentences import say
 from planner.engine.simulate.planned_fleet import MOST_PLACES, places_of
 from planner.engine.simulate.question import SimulationQuestion
@@ -20,11 +19,11 @@ from planner.engine.workload import InferenceQuestion
 from planner.models import User
 from planner.services.fleet_checks import fleet_faults
 from planner.services.generated_traffic import MOST_REQUESTS
-from planner.services.json_input import check_json_types
+from planner.services.job_question import read_job_question
 from planner.services.plan_options import chosen_option
-from planner.services.planning import plan_inference, resolve_model
+from planner.services.planning import plan_inference
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
-from planner.services.simulation_region import Region, inside, read_region
+from planner.services.simulation_region import Region, read_region
 from planner.services.stored_traces import has_trace, may_use_trace
 
 MEMBERS: Final = ("question", "scenario", "traffic", "trace", "regions")
@@ -50,6 +49,11 @@ class SimulationJob:
         """Whether requests move between regions: then they can't be simulated apart."""
         return any(region.fallback for region in self.regions)
 
+    def named_regions(self) -> Iterator[tuple[str, Region]]:
+        """Each region behind what its faults' names begin with: nothing where there is but one, without a name."""
+        for place, region in enumerate(self.regions):
+            yield f"regions.{place}" if region.name else "", region
+
 
 def check_simulation(params: Mapping[str, Any], owner: User | None) -> None:
     """Raise ``InvalidQuestion`` for parameters that a worker would refuse, and for a trace that isn't ``owner``'s."""
@@ -61,18 +65,18 @@ def check_options(job: SimulationJob) -> None:
     try:
         plan = plan_inference(job.question)
     except InvalidQuestion as invalid:
-        raise InvalidQuestion([inside("question", fault) for fault in invalid.errors]) from invalid
+        raise InvalidQuestion([fault.inside("question") for fault in invalid.errors]) from invalid
     faults: list[FieldError] = []
     places = 0
-    for place, region in enumerate(job.regions):
-        part = f"regions.{place}." if region.name else ""
+    for part, region in job.named_regions():
         try:
             option = chosen_option(plan, region.scenario.option)
         except InvalidQuestion as invalid:
-            scenario = f"{part}scenario"
-            faults += [inside(scenario, fault) if fault.field == "option" else fault for fault in invalid.errors]
+            faults += [
+                fault.inside("scenario").inside(part) if fault.field == "option" else fault for fault in invalid.errors
+            ]
         else:
-            faults += fleet_faults(region, option.layout.replicas, part)
+            faults += [fault.inside(part) for fault in fleet_faults(region, option.layout.replicas)]
             places += places_of(region.scenario, option.layout.replicas)
     if job.is_linked and places > MOST_PLACES and not faults:
         message = say("{places:,} replicas in all are more than a run may have.", places=places)
@@ -94,8 +98,8 @@ def read_simulation(
     Raises ``InvalidQuestion`` with every fault, named ``question.FIELD``, ``scenario.FIELD``, ``traffic.FIELD``,
     ``regions.PLACE.FIELD``. ``has`` says which traces there are.
     """
-    faults = _unknown(params, members)
-    question = _read_question(params.get("question"), faults)
+    faults = unknown_fields(params, members)
+    question = read_job_question(params.get("question"), faults)
     if "regions" in params:
         regions = _read_regions(params, question, faults, has)
     else:
@@ -124,12 +128,12 @@ def _read_regions(
     linked = any(region.get("fallback") for region in raw)
     regions = []
     for place, region in enumerate(raw):
-        own: list[FieldError] = _unknown(region, REGION_MEMBERS)
+        own: list[FieldError] = unknown_fields(region, REGION_MEMBERS)
         own += _name_faults(region.get("name"), names[:place])
         joined = _with_common(region, params, place)
         fallback = _fallback(region, names, own)
         read = read_region(joined, question, own, has, name=names[place], fallback=fallback, linked=linked, raw=region)
-        faults += [inside(f"regions.{place}", fault) for fault in own]
+        faults += [fault.inside(f"regions.{place}") for fault in own]
         if read is not None:
             regions.append(read)
     if sum(region.traffic.expected_requests for region in regions if region.traffic is not None) > MOST_REQUESTS:
@@ -173,35 +177,6 @@ def _fallback(region: Mapping[str, Any], names: Sequence[str], faults: list[Fiel
         )
         return ()
     return tuple(names.index(name) for name in raw)
-
-
-def _read_question(raw: object, faults: list[FieldError]) -> InferenceQuestion | None:
-    if not isinstance(raw, Mapping):
-        allowed = "an inference question, as for a plan"
-        faults.append(FieldError(field="question", value=raw, message="Not a JSON object.", allowed=allowed))
-        return None
-    try:
-        check_json_types(InferenceQuestion, raw)
-        question = parse_question(InferenceQuestion, raw)
-        resolve_model(question)
-    except InvalidQuestion as error:
-        faults += [inside("question", fault) for fault in error.errors]
-        return None
-    return question
-
-
-def _unknown(raw: Mapping[str, Any], known: Sequence[str]) -> list[FieldError]:
-    return [
-        FieldError(
-            field=name,
-            value=raw[name],
-            message="Unknown field.",
-            allowed=f"One of: {', '.join(known)}",
-            code="unknown_field",
-        )
-        for name in raw
-        if name not in known
-    ]
 
 
 SIMULATION = SpreadKind(

@@ -58,7 +58,7 @@ def read_region(
         try:
             check_settings(scenario)
         except InvalidQuestion as invalid:
-            faults += [inside("scenario", fault) for fault in invalid.errors]
+            faults += [fault.inside("scenario") for fault in invalid.errors]
     trace, traffic = parts.get("trace"), None
     if trace is None:
         asked = parts.get("traffic", {})
@@ -88,7 +88,7 @@ def read_region(
             )
         )
     if scenario is not None and question is not None:
-        faults += [inside("question", fault) for fault in check_batching(question, scenario)]
+        faults += [fault.inside("question") for fault in check_batching(question, scenario)]
     round_trip_ms = _bounded(raw or {}, "round_trip_ms", 0.0, 60_000.0, faults)
     spill = _bounded(raw or {}, "spill_outstanding", 1, 1_000_000, faults)
     if scenario is None or faults:
@@ -140,19 +140,8 @@ def read_part(name: str, input_type: type[Fields], raw: object, faults: list[Fie
         check_json_types(input_type, raw)
         return parse_question(input_type, raw)
     except InvalidQuestion as invalid:
-        faults += [inside(name, fault) for fault in invalid.errors]
+        faults += [fault.inside(name) for fault in invalid.errors]
         return None
-
-
-def inside(part: str, fault: FieldError) -> FieldError:
-    """A fault of one part of a job's parameters, by the name it has among all of them."""
-    return FieldError(
-        field=f"{part}.{fault.field}",
-        value=fault.value,
-        message=fault.message,
-        allowed=fault.allowed,
-        code=fault.code,
-    )
 
 
 def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldError]:

@@ -18,7 +18,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.errors import FieldError, InvalidQuestion, unknown_fields
 from planner.engine.field_spec import TURNS
 from planner.engine.sentences import say
 
@@ -92,9 +92,7 @@ def _object(cls: Any, raw: object, path: str, faults: list[FieldError]) -> Any:
     if not isinstance(raw, Mapping):
         return _fault(faults, path, raw, say("Not a JSON object."), say("a JSON object"))
     known = {a_field.name: a_field for a_field in fields(cls)}
-    for name in raw:
-        if name not in known:
-            _fault(faults, _at(path, name), raw[name], "Unknown field.", f"One of: {', '.join(known)}", "unknown_field")
+    faults += [fault.inside(path) for fault in unknown_fields(raw, known)]
     values: dict[str, Any] = {}
     before = len(faults)
     for name, a_field in known.items():

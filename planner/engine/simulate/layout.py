@@ -68,6 +68,11 @@ FIELDS: Final[dict[str, tuple[np.dtype[Any], int]]] = {
 """Element type and dimensions of every array of the state."""
 
 
+def zeros(field: str, *shape: int) -> Array:
+    """A new array for a field of the state, of the field's element type."""
+    return np.zeros(shape, FIELDS[field][0])
+
+
 class State(NamedTuple):
     """All of a run."""
 

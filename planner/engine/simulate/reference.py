@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from planner.engine.simulate.layout import Traffic
+from planner.engine.simulate.setup import ContinuousReplica
 from planner.engine.step_time import StepCoefficients, step_time
 
 
@@ -49,7 +51,7 @@ class ReferenceReplica:
     max_seqs: int
     max_tokens: int
     lookahead: bool
-    reserve_prompt: bool = True
+    reserve_prompt: bool
     waiting: deque[ReferenceRequest] = field(default_factory=deque)
     running: list[ReferenceRequest] = field(default_factory=list)
     free: int = 0
@@ -180,6 +182,31 @@ class ReferenceReplica:
         self.late_blocks, self.late_seqs = (self.free - free, len(done)) if self.lookahead else (0, 0)
         self.outstanding -= len(done)
         return done
+
+
+def plain_requests(traffic: Traffic, most: int | None = None) -> list[ReferenceRequest]:
+    """The first requests of one batch of traffic."""
+    columns = (traffic.arrival_s, traffic.input_tokens, traffic.output_tokens)
+    return [
+        ReferenceRequest(arrival_s=float(at), input_tokens=int(given), output_tokens=int(asked))
+        for at, given, asked in zip(*(column[:most] for column in columns), strict=True)
+    ]
+
+
+def plain_replicas(kind: ContinuousReplica, count: int) -> list[ReferenceReplica]:
+    """Replicas of one kind, as far as the plain loop covers it."""
+    return [
+        ReferenceReplica(
+            coefficients=kind.coefficients,
+            block_tokens=kind.block_tokens,
+            blocks=kind.kv_blocks,
+            max_seqs=kind.max_num_seqs,
+            max_tokens=kind.max_num_batched_tokens,
+            lookahead=kind.lookahead,
+            reserve_prompt=kind.reserve_prompt,
+        )
+        for _ in range(count)
+    ]
 
 
 def simulate_plainly(

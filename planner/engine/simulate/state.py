@@ -9,20 +9,8 @@ from typing import Any
 import numpy as np
 
 from planner.engine.simulate.codes import BATCHED, NONE, RELEASE
-from planner.engine.simulate.layout import COARSE, FINE, HEAT_ROWS, OCTAVES, TIME_BINS, Array, State
-from planner.engine.simulate.records import (
-    BIN,
-    COEFFICIENTS,
-    ENTRY,
-    EVENT,
-    FLEET,
-    KIND,
-    POOL,
-    REPLICA,
-    ROW,
-    SAMPLE,
-    SLOT,
-)
+from planner.engine.simulate.layout import COARSE, FINE, HEAT_ROWS, OCTAVES, TIME_BINS, Array, State, zeros
+from planner.engine.simulate.records import COEFFICIENTS
 from planner.engine.simulate.setup import ClosedLoop
 
 FIRST_SLOTS = 1024
@@ -40,31 +28,31 @@ def new_state(kinds: Array, coefficients: Array, pools: Array, replicas: Sequenc
     for name in PROMPT_ONLY_COEFFICIENTS:
         verify[name] = 0.0
     state = State(
-        fleet=np.zeros(1, FLEET),
+        fleet=zeros("fleet", 1),
         kinds=kinds,
         coefficients=coefficients,
         verify=verify,
-        replicas=np.zeros(count, REPLICA),
+        replicas=zeros("replicas", count),
         pools=pools,
-        members=np.zeros((len(pools), count), np.int64),
-        distance=np.zeros((len(pools), len(pools))),
+        members=zeros("members", len(pools), count),
+        distance=zeros("distance", len(pools), len(pools)),
         tree=np.full(2 * leaves, math.inf),
-        slots=np.zeros(0, SLOT),
-        events=np.zeros(4 * FIRST_SLOTS, EVENT),
-        heap_key=np.zeros((count, widest)),
-        heap_slot=np.zeros((count, widest), np.int64),
-        phases=np.zeros((count, int(max(1, kinds["block_tokens"].max()))), np.int64),
+        slots=zeros("slots", 0),
+        events=zeros("events", 4 * FIRST_SLOTS),
+        heap_key=zeros("heap_key", count, widest),
+        heap_slot=zeros("heap_slot", count, widest),
+        phases=zeros("phases", count, int(max(1, kinds["block_tokens"].max()))),
         buckets=np.full(1, NONE, np.int64),
-        entries=np.zeros(0, ENTRY),
-        rows=np.zeros(0, ROW),
-        histogram=np.zeros((3, OCTAVES * FINE), np.int64),
-        home_histogram=np.zeros((2 * len(pools) if len(pools) > 1 else 0, OCTAVES * FINE), np.int64),
-        bins=np.zeros(TIME_BINS, BIN),
-        bin_histogram=np.zeros((2 * TIME_BINS, OCTAVES * COARSE), np.int32),
-        samples=np.zeros(TIME_BINS, SAMPLE),
-        heat_kv=np.zeros((TIME_BINS, min(count, HEAT_ROWS)), np.float32),
-        heat_waiting=np.zeros((TIME_BINS, min(count, HEAT_ROWS)), np.float32),
-        hash_ids=np.zeros(0, np.int64),
+        entries=zeros("entries", 0),
+        rows=zeros("rows", 0),
+        histogram=zeros("histogram", 3, OCTAVES * FINE),
+        home_histogram=zeros("home_histogram", 2 * len(pools) if len(pools) > 1 else 0, OCTAVES * FINE),
+        bins=zeros("bins", TIME_BINS),
+        bin_histogram=zeros("bin_histogram", 2 * TIME_BINS, OCTAVES * COARSE),
+        samples=zeros("samples", TIME_BINS),
+        heat_kv=zeros("heat_kv", TIME_BINS, min(count, HEAT_ROWS)),
+        heat_waiting=zeros("heat_waiting", TIME_BINS, min(count, HEAT_ROWS)),
+        hash_ids=zeros("hash_ids", 0),
     )
     _set_defaults(state, replicas, seed)
     return grow_cache(grow_slots(state))
@@ -121,7 +109,7 @@ def grow_slots(state: State) -> State:
     """Twice the slots (and events and rows to match)."""
     old = len(state.slots)
     new = max(FIRST_SLOTS, 2 * old)
-    slots = np.zeros(new, SLOT)
+    slots = zeros("slots", new)
     slots[:old] = state.slots
     slots["request"][old:] = NONE
     slots["next"][old:] = np.arange(old + 1, new + 1)
@@ -133,7 +121,7 @@ def grow_slots(state: State) -> State:
 def grow_events(state: State, at_least: int = 0) -> State:
     """At least twice the room for timed events."""
     new = max(at_least, 2 * len(state.events))
-    events = np.zeros(new, EVENT)
+    events = zeros("events", new)
     events[: len(state.events)] = state.events
     return state._replace(events=events)
 
@@ -145,7 +133,7 @@ def grow_cache(state: State) -> State:
         return state
     old = len(state.entries)
     new = max(FIRST_ENTRIES, 2 * old, old + margin + 1)
-    entries = np.zeros(new, ENTRY)
+    entries = zeros("entries", new)
     entries[:old] = state.entries
     entries["key"][old:] = NONE
     buckets = np.full(1 << (2 * new - 1).bit_length(), NONE, np.int64)
@@ -163,7 +151,7 @@ def grow_cache(state: State) -> State:
 def with_rows(state: State, rows: int) -> State:
     """Room for ``rows`` finished requests between two flushes."""
     state.fleet["keep_rows"] = 1
-    return state._replace(rows=np.zeros(rows, ROW))
+    return state._replace(rows=zeros("rows", rows))
 
 
 def coefficient_records(coefficients: Sequence[tuple[float, ...]]) -> Array:
@@ -177,7 +165,7 @@ def coefficient_records(coefficients: Sequence[tuple[float, ...]]) -> Array:
 
 def kind_records(kinds: Sequence[dict[str, Any]]) -> Array:
     """Replica kinds as records; what isn't given is 0."""
-    records = np.zeros(len(kinds), KIND)
+    records = zeros("kinds", len(kinds))
     for record, given in zip(records, kinds, strict=True):
         for name, value in given.items():
             record[name] = value
@@ -186,7 +174,7 @@ def kind_records(kinds: Sequence[dict[str, Any]]) -> Array:
 
 def pool_records(pools: Sequence[dict[str, Any]]) -> Array:
     """Pools as records; no decode pool and no fallback where not given."""
-    records = np.zeros(len(pools), POOL)
+    records = zeros("pools", len(pools))
     records["decode_pool"] = NONE
     records["fallback"] = NONE
     records["hold_s"] = math.inf

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from planner.engine.simulate.layout import Array, Traffic
+from planner.engine.simulate.reference import ReferenceReplica, ReferenceRequest
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.setup import IDLE_STEP, ContinuousReplica, Fleet, Pool
@@ -56,3 +58,15 @@ def one_pool(kind: Any, replicas: int = 1, **options: Any) -> Fleet:
     """A fleet of one pool; ``policy`` is the pool's, the rest the fleet's."""
     pool = {name: options.pop(name) for name in ("policy", "load_cap", "max_outstanding") if name in options}
     return Fleet(pools=[Pool(kind=kind, replicas=replicas, **pool)], **options)
+
+
+def assert_as_plain(
+    rows: Array, outcome: Outcome, requests: Sequence[ReferenceRequest], replicas: Sequence[ReferenceReplica]
+) -> None:
+    """The compiled loop's rows are the plain loop's requests: same places, same times, same preemptions."""
+    assert [row["replica"] for row in rows] == [request.replica for request in requests]
+    np.testing.assert_allclose(rows["arrival"], [request.arrival_s for request in requests], atol=1e-9)
+    np.testing.assert_allclose(rows["first"], [request.first_s + request.fill_s for request in requests], atol=1e-9)
+    np.testing.assert_allclose(rows["last"], [request.last_s + request.fill_s for request in requests], atol=1e-9)
+    assert outcome.preemptions == sum(one.preemptions for one in replicas)
+    assert all(one.free == one.blocks for one in replicas)

@@ -13,12 +13,12 @@ import pytest
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
 from planner.engine.simulate.lifecycle import Failures, PoolLife
-from planner.engine.simulate.reference import ReferenceReplica, ReferenceRequest, simulate_plainly
+from planner.engine.simulate.reference import plain_replicas, plain_requests, simulate_plainly
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.setup import BatchedReplica, ClosedLoop, Fleet, Pool
 from planner.engine.simulate.traffic import batch, in_batches
-from tests.engine.simulate.fleets import EIGHT_B, STEADY, one_pool, replica, rows_of
+from tests.engine.simulate.fleets import EIGHT_B, STEADY, assert_as_plain, one_pool, replica, rows_of
 
 
 def lengths(requests: int, seed: int = 2) -> Traffic:
@@ -50,28 +50,9 @@ def test_every_request_as_in_the_plain_loop(case: str, policy: str) -> None:
     traffic = lengths(400)
     kind = replica(**changes)
     rows, outcome = rows_of(one_pool(kind, replicas, policy=policy, loop=ClosedLoop(clients=clients)), traffic)
-    requests = [
-        ReferenceRequest(arrival_s=0.0, input_tokens=int(given), output_tokens=int(asked))
-        for given, asked in zip(traffic.input_tokens, traffic.output_tokens, strict=True)
-    ]
-    plain = [
-        ReferenceReplica(
-            coefficients=kind.coefficients,
-            block_tokens=kind.block_tokens,
-            blocks=kind.kv_blocks,
-            max_seqs=kind.max_num_seqs,
-            max_tokens=kind.max_num_batched_tokens,
-            lookahead=kind.lookahead,
-            reserve_prompt=kind.reserve_prompt,
-        )
-        for _ in range(replicas)
-    ]
+    requests, plain = plain_requests(traffic), plain_replicas(kind, replicas)
     simulate_plainly(plain, requests, least_outstanding=policy == "least_outstanding", clients=clients)
-    np.testing.assert_allclose(rows["arrival"], [request.arrival_s for request in requests], atol=1e-9)
-    assert [row["replica"] for row in rows] == [request.replica for request in requests]
-    np.testing.assert_allclose(rows["first"], [request.first_s + request.fill_s for request in requests], atol=1e-9)
-    np.testing.assert_allclose(rows["last"], [request.last_s + request.fill_s for request in requests], atol=1e-9)
-    assert outcome.preemptions == sum(one.preemptions for one in plain)
+    assert_as_plain(rows, outcome, requests, plain)
 
 
 def in_flight(rows: Array) -> Array:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.engine.simulate.reference import ReferenceReplica, ReferenceRequest, simulate_plainly
+from planner.engine.simulate.reference import plain_replicas, plain_requests, simulate_plainly
 from planner.engine.simulate.traffic import batch
-from tests.engine.simulate.fleets import EIGHT_B, lognormal_traffic, one_pool, replica, rows_of
+from tests.engine.simulate.fleets import EIGHT_B, assert_as_plain, lognormal_traffic, one_pool, replica, rows_of
 
 CASES: dict[str, tuple[int, float, dict[str, Any]]] = {
     "roomy": (1, 10, {"lookahead": False}),
@@ -31,28 +31,9 @@ def test_every_request_as_in_the_plain_loop(case: str, policy: str) -> None:
     traffic = lognormal_traffic(250, rate)
     kind = replica(**changes)
     rows, outcome = rows_of(one_pool(kind, replicas, policy=policy), traffic)
-    requests = [
-        ReferenceRequest(arrival_s=float(at), input_tokens=int(given), output_tokens=int(asked))
-        for at, given, asked in zip(traffic.arrival_s, traffic.input_tokens, traffic.output_tokens, strict=True)
-    ]
-    plain = [
-        ReferenceReplica(
-            coefficients=kind.coefficients,
-            block_tokens=kind.block_tokens,
-            blocks=kind.kv_blocks,
-            max_seqs=kind.max_num_seqs,
-            max_tokens=kind.max_num_batched_tokens,
-            lookahead=kind.lookahead,
-            reserve_prompt=kind.reserve_prompt,
-        )
-        for _ in range(replicas)
-    ]
+    requests, plain = plain_requests(traffic), plain_replicas(kind, replicas)
     simulate_plainly(plain, requests, least_outstanding=policy == "least_outstanding")
-    assert [row["replica"] for row in rows] == [request.replica for request in requests]
-    np.testing.assert_allclose(rows["first"], [request.first_s + request.fill_s for request in requests], atol=1e-9)
-    np.testing.assert_allclose(rows["last"], [request.last_s + request.fill_s for request in requests], atol=1e-9)
-    assert outcome.preemptions == sum(one.preemptions for one in plain)
-    assert all(one.free == one.blocks for one in plain)
+    assert_as_plain(rows, outcome, requests, plain)
     if case in ("preemption", "first chunk admits", "tight, three replicas", "large blocks"):
         assert outcome.preemptions > 0
 
