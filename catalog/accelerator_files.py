@@ -11,22 +11,13 @@ from collections.abc import Mapping
 from datetime import date
 from functools import cache
 
+from catalog.importers.accelerators import FORMATS
 from catalog.profiles import DATA
 from planner.engine.hardware import Accelerator
 from planner.engine.units import GB, TERA
 
 ACCELERATORS_FILE = "accelerators.csv"
 LINKS_FILE = "link_classes.csv"
-_PEAKS = {
-    "fp32": "fp32_tflops",
-    "tf32": "tf32_tflops",
-    "bf16": "bf16_tflops",
-    "fp16": "fp16_tflops",
-    "fp8": "fp8_tflops",
-    "int8": "int8_tops",
-    "fp6": "fp6_tflops",
-    "fp4": "fp4_tflops",
-}
 
 
 def accelerator_file_key(name: str) -> str:
@@ -65,7 +56,7 @@ def _accelerator(row: Mapping[str, str]) -> Accelerator:
     def number(column: str) -> float | None:
         return float(row[column]) if row[column] else None
 
-    peaks = {name: number(column) for name, column in _PEAKS.items()}
+    peaks = {name: number(column) for name, column in FORMATS.items()}
     return Accelerator(
         key=row["key"],
         name=row["name"],

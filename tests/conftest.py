@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from celery import current_app
@@ -12,11 +14,20 @@ from django.conf import settings as site
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.test import override_settings
+from django.urls import get_resolver
 from django.utils import translation
 from hypothesis import settings
 from pytest_django import DjangoDbBlocker
 
 from catalog.services import LoadReport, load_catalog
+from planner.engine.answers import InferencePlan
+from planner.engine.errors import FieldError
+from planner.engine.question_reading import parse_question, read_with_faults
+from planner.engine.training_answers import TrainingPlan
+from planner.engine.training_question import TrainingQuestion
+from planner.engine.workload import InferenceQuestion
+from planner.services import planning
+from tests.factories import plan_factory, training_plan_factory
 
 # A slow machine is no fault of the code under test; speed has its own figures in docs/performance.md.
 settings.register_profile("takar", deadline=None)
@@ -86,3 +97,23 @@ def loaded_catalog(django_db_setup: None, django_db_blocker: DjangoDbBlocker) ->
 def catalog(loaded_catalog: LoadReport, db: None) -> LoadReport:
     """The project's own catalog in the database."""
     return loaded_catalog
+
+
+@pytest.fixture
+def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions are read as always, and answered with the plans of tests.factories."""
+    # Modules that take the functions themselves are to be loaded before these stand in for them.
+    assert get_resolver().url_patterns
+
+    def inference(raw: Mapping[str, Any], **_: object) -> InferencePlan:
+        return plan_factory(question=asdict(parse_question(InferenceQuestion, raw)))
+
+    def training(raw: Mapping[str, Any], **_: object) -> TrainingPlan:
+        return training_plan_factory(question=asdict(parse_question(TrainingQuestion, raw)))
+
+    def by_itself(question_type: type, raw: Mapping[str, Any], **_: object) -> list[FieldError]:
+        return read_with_faults(question_type, raw)[1]
+
+    monkeypatch.setattr(planning, "faults_in", by_itself)
+    monkeypatch.setattr(planning, "plan_inference", inference)
+    monkeypatch.setattr(planning, "plan_training", training)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-LLAMA_8B: dict[str, Any] = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
+LLAMA_8B_SIZES: dict[str, Any] = {
     "hidden_size": 4096,
     "num_hidden_layers": 32,
     "num_attention_heads": 32,
@@ -14,6 +12,11 @@ LLAMA_8B: dict[str, Any] = {
     "intermediate_size": 14336,
     "vocab_size": 128256,
     "max_position_embeddings": 131072,
+}
+LLAMA_8B: dict[str, Any] = {
+    **LLAMA_8B_SIZES,
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
     "tie_word_embeddings": False,
     "torch_dtype": "bfloat16",
 }

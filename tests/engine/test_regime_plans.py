@@ -18,18 +18,9 @@ from planner.engine.regime_notes import check_regimes
 from planner.engine.workload import InferenceQuestion
 from planner.services.planning import memory_profile_of
 from tests.engine.answered import tpot_ms
+from tests.engine.published_configs import LLAMA_8B_SIZES
 from tests.engine.published_models import published
 from tests.engine.small_catalog import TODAY, accelerator, snapshot
-
-LLAMA_CONFIG: dict[str, Any] = {
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
-}
 
 
 def plan(**raw: Any) -> InferencePlan:
@@ -252,8 +243,8 @@ def test_every_statistic_is_in_the_working() -> None:
 
 
 def test_an_unknown_model_type_is_warned_of_and_extrapolated() -> None:
-    known = plan(config=LLAMA_CONFIG | {"model_type": "llama"}, model="")
-    unknown = plan(config=LLAMA_CONFIG | {"model_type": "brand_new"}, model="")
+    known = plan(config=LLAMA_8B_SIZES | {"model_type": "llama"}, model="")
+    unknown = plan(config=LLAMA_8B_SIZES | {"model_type": "brand_new"}, model="")
     assert known.advice == ()
     assert known.options[0].confidence.kind == "calibrated"
     (warning,) = unknown.advice
@@ -263,7 +254,7 @@ def test_an_unknown_model_type_is_warned_of_and_extrapolated() -> None:
             assert confidence.kind == "extrapolated"
             assert "model_type brand_new" in confidence.basis
     assert unknown.options[0].confidence.high >= known.options[0].confidence.high
-    assert plan(config=LLAMA_CONFIG, model="").advice[0].suggestion.startswith("Warning: model_type (not stated)")
+    assert plan(config=LLAMA_8B_SIZES, model="").advice[0].suggestion.startswith("Warning: model_type (not stated)")
 
 
 def test_an_ensemble_runs_where_its_engine_does() -> None:
@@ -294,7 +285,7 @@ def test_memory_of_an_engine_without_logs_is_extrapolated() -> None:
     option = plan(engine="sglang").options[0]
     assert option.memory_confidence.kind == option.admission.confidence.kind == "extrapolated"
     assert option.memory_confidence.high > one().memory_confidence.high
-    unknown = plan(config=LLAMA_CONFIG | {"model_type": "brand_new"}, model="").options[0]
+    unknown = plan(config=LLAMA_8B_SIZES | {"model_type": "brand_new"}, model="").options[0]
     assert unknown.memory_confidence.kind == unknown.admission.confidence.kind == "extrapolated"
 
 

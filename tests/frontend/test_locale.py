@@ -19,14 +19,19 @@ from django.utils.translation.template import templatize
 
 from frontend import presets
 from frontend.account_texts import TEXTS as ACCOUNT_TEXTS
-from frontend.engine_texts import TEXTS
+from frontend.engine_texts import TEXTS as ENGINE_TEXTS
 from frontend.forms import build_form
+from frontend.question_texts import TEXTS as QUESTION_TEXTS
+from frontend.simulation_texts import TEXTS as SIMULATION_TEXTS
 from planner.api.schema import BODIES
 from planner.engine.field_spec import specs
+from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.models import RunStatus
 
+TEXTS = {*ENGINE_TEXTS, *QUESTION_TEXTS, *SIMULATION_TEXTS, *ACCOUNT_TEXTS}
 ROOT = Path(__file__).resolve().parents[2]
 FRONTEND, PLANNER = ROOT / "frontend", ROOT / "planner"
 PO = FRONTEND / "locale" / "id" / "LC_MESSAGES" / "django.po"
@@ -95,18 +100,25 @@ def test_the_engines_texts_are_listed(question_type: type) -> None:
     used = {
         text for spec, _default in specs(question_type).values() for text in (spec.label, spec.unit, spec.help) if text
     }
-    assert used - set(TEXTS) == set()
+    assert used - TEXTS == set()
+
+
+@pytest.mark.parametrize("input_type", [SimulationQuestion, TrafficQuestion])
+def test_what_a_simulation_was_started_with_is_listed(input_type: type, indonesian: Catalog) -> None:
+    """A run's page states the fields by label and unit, those that no form has too."""
+    used = {text for spec, _default in specs(input_type).values() for text in (spec.label, spec.unit) if text}
+    assert {text for text in used if text not in indonesian} == set()
 
 
 @pytest.mark.parametrize("input_type", BODIES)
 def test_the_inputs_texts_are_listed(input_type: type) -> None:
     used = {text for spec, _ in specs(input_type).values() for text in (spec.label, spec.unit, spec.help) if text}
-    assert used - {*TEXTS, *ACCOUNT_TEXTS} == set()
+    assert used - TEXTS == set()
 
 
 def test_labels_of_use_cases_and_jobs_are_listed() -> None:
     labels = {preset.label for preset in presets.presets()} | {str(label) for label in RunStatus.labels}
-    assert labels - set(TEXTS) == set()
+    assert labels - TEXTS == set()
 
 
 def test_a_form_in_indonesian_has_no_english_label() -> None:

@@ -7,10 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from celery import current_app
 from django.db import connection
+
+from planner.models import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 PR_SET_PDEATHSIG = 1
@@ -81,3 +86,18 @@ def start_worker_that_never_merges(folder: Path, reached: Path) -> LiveProcess:
 def start_beat(folder: Path) -> LiveProcess:
     """A scheduler that looks for lost runs twice a second."""
     return LiveProcess("beat", "--pidfile=", "--schedule", str(folder / "beat-schedule"), log=folder / "beat.log")
+
+
+def wait_for(
+    run: Run, reached: Callable[[Run], bool], *, patience_s: float, seen: list[tuple[str, float]] | None = None
+) -> Run:
+    """The run once it has ``reached`` what is waited for; its states on the way are added to ``seen``."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        run.refresh_from_db()
+        if seen is not None:
+            seen.append((run.status, run.progress))
+        if reached(run):
+            return run
+        time.sleep(0.02)
+    pytest.fail(f"run is still {run.status} at {run.progress}, attempts {run.attempts}, error {run.error}")

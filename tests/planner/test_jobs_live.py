@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from catalog.services import load_catalog
 from planner.models import Run, RunPart, RunStatus
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.runs import announce_run, cancel_run, create_run
-from tests.planner.live_processes import LiveProcess, start_beat, start_worker
+from tests.planner.live_processes import LiveProcess, start_beat, start_worker, wait_for
 from tests.planner.real_servers import restartable_redis
 from tests.planner.slow_kind import SLOW_KIND, SLOW_PARTS
 
@@ -28,24 +28,7 @@ def _slow_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RUN_KINDS, "count_in_parts", SLOW_PARTS)
 
 
-@pytest.fixture
-def processes() -> Iterator[list[LiveProcess]]:
-    started: list[LiveProcess] = []
-    yield started
-    for process in started:
-        process.kill()
-
-
-def _wait(run: Run, reached: Callable[[Run], bool], *, seen: list[Any] | None = None) -> Run:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        run.refresh_from_db()
-        if seen is not None:
-            seen.append((run.status, run.progress))
-        if reached(run):
-            return run
-        time.sleep(0.05)
-    pytest.fail(f"run is still {run.status} at {run.progress}, attempts {run.attempts}, error {run.error}")
+_wait = partial(wait_for, patience_s=PATIENCE_S)
 
 
 @pytest.mark.usefixtures("worker")

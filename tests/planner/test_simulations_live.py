@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -23,6 +23,7 @@ from tests.planner.live_processes import (
     start_beat,
     start_worker,
     start_worker_that_never_merges,
+    wait_for,
 )
 from tests.planner.real_servers import restartable_redis
 
@@ -45,22 +46,7 @@ PARAMS: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def processes() -> Iterator[list[LiveProcess]]:
-    started: list[LiveProcess] = []
-    yield started
-    for process in started:
-        process.kill()
-
-
-def _wait(run: Run, reached: Callable[[Run], bool]) -> Run:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        run.refresh_from_db()
-        if reached(run):
-            return run
-        time.sleep(0.02)
-    pytest.fail(f"run is still {run.status} at {run.progress}, attempts {run.attempts}, error {run.error}")
+_wait = partial(wait_for, patience_s=PATIENCE_S)
 
 
 def _undisturbed() -> dict[str, Any]:

@@ -8,7 +8,7 @@ holds most micro-batches in flight, the last holds the logits: the fuller of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from planner.engine.training.candidates import Num, TrainingCandidates, TrainingRecipe
 from planner.engine.training.constants import MemoryConstants
 from planner.engine.training.groups import data_group, expert_data_group
+from planner.engine.training.parts import FloatArray, Parts
 from planner.engine.training.work import ModelWork
-
-FloatArray = NDArray[np.float64]
 
 Flag = Num | bool | np.bool_ | NDArray[np.bool_]
 
@@ -27,7 +26,7 @@ FP32_BYTES = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrainingMemory:
+class TrainingMemory(Parts):
     """Bytes of the fullest GPU by part; arrays, one entry a candidate. Parts sum to ``total``."""
 
     weights: FloatArray
@@ -39,14 +38,6 @@ class TrainingMemory:
     """Whole layers gathered from their shards, and copies in the matrix-multiplication format."""
     overhead: FloatArray
     """Driver context, communication library, allocator fragmentation."""
-
-    @property
-    def total(self) -> FloatArray:
-        """Bytes; the sum of all parts."""
-        total: FloatArray = np.zeros_like(getattr(self, fields(self)[0].name))
-        for part in fields(self):
-            total = total + getattr(self, part.name)
-        return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

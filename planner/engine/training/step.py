@@ -13,23 +13,21 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.engine.training.candidates import Num, TrainingCandidates, TrainingRecipe
 from planner.engine.training.constants import StepConstants
 from planner.engine.training.exposed import data_comm_s, micro_batch_comm
 from planner.engine.training.forward import forward_pass
 from planner.engine.training.groups import expert_data_group, local_params
+from planner.engine.training.parts import FloatArray, Parts
 from planner.engine.training.work import ModelWork
-
-FloatArray = NDArray[np.float64]
 
 BACKWARD_OF_ATTENTION = 2.5
 """Flash attention's backward recomputes the scores: 5 matrix products for the forward's 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StepTime:
+class StepTime(Parts):
     """Seconds of one optimizer step by term; arrays, one entry a candidate. Terms sum to ``total``."""
 
     compute: FloatArray
@@ -50,14 +48,6 @@ class StepTime:
     """Forward pass of the teacher (distillation)."""
     overhead: FloatArray
     straggler: FloatArray
-
-    @property
-    def total(self) -> FloatArray:
-        """Seconds; the sum of all terms."""
-        total: FloatArray = np.zeros_like(getattr(self, fields(self)[0].name))
-        for part in fields(self):
-            total = total + getattr(self, part.name)
-        return total
 
 
 RESOURCE_OF: Final = {

@@ -30,7 +30,7 @@ def with_fit(
         "fitted_on": fitted_on,
         "base": base,
         "levels": [_level(level, values) for level, _ in LEVELS if level],
-        "bands": {name: _bands(found) for name, found in bands.items()},
+        "bands": {name: band_rows(found) for name, found in bands.items()},
     }
 
 
@@ -63,7 +63,8 @@ def _summed_over_eras(
     return summed
 
 
-def _bands(bands: ResidualBands) -> list[dict[str, Any]]:
+def band_rows(bands: ResidualBands) -> list[dict[str, Any]]:
+    """Error bands as a profile file has them."""
     return [
         {
             "level": list(level),

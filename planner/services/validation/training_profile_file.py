@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.engine.confidence import ResidualBands
 from planner.engine.training.profile import ConstantLaw, Effect, TrainingProfiles
+from planner.services.validation.serving_profile_file import band_rows
 
 
 def with_values(raw: Mapping[str, Any], profiles: TrainingProfiles) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def with_values(raw: Mapping[str, Any], profiles: TrainingProfiles) -> dict[str,
         "fitted_on": profiles.fitted_on,
         "step": {name: _law(row, profiles.step[name]) for name, row in raw["step"].items()},
         "memory": {name: _law(row, profiles.memory[name]) for name, row in raw["memory"].items()},
-        "bands": _bands(profiles.bands),
+        "bands": band_rows(profiles.bands),
     }
 
 
@@ -39,17 +39,3 @@ def _law(row: Mapping[str, Any], law: ConstantLaw) -> dict[str, Any]:
 def _effects(rows: Sequence[Mapping[str, Any]], found: Sequence[Effect]) -> list[dict[str, Any]]:
     values = {effect.attributes: effect.values for effect in found}
     return [{**row, "values": dict(sorted(values[tuple(row["attributes"])].items()))} for row in rows]
-
-
-def _bands(bands: ResidualBands) -> list[dict[str, Any]]:
-    return [
-        {
-            "level": list(level),
-            "key": list(key),
-            "cases": band.cases,
-            "low": round(band.low, 4),
-            "high": round(band.high, 4),
-        }
-        for level, found in bands.bands.items()
-        for key, band in sorted(found.items())
-    ]

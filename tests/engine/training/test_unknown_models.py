@@ -8,20 +8,12 @@ from planner.engine.question_reading import parse_question
 from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_plan import plan_training
 from planner.engine.training_question import TrainingQuestion
+from tests.engine.published_configs import LLAMA_8B_SIZES
 from tests.engine.small_catalog import TODAY, snapshot
-
-SIZES = {
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-}
 
 
 def plan(model_type: str) -> TrainingPlan:
-    config = SIZES | {"model_type": model_type}
+    config = LLAMA_8B_SIZES | {"model_type": model_type}
     question = parse_question(TrainingQuestion, {"config": config, "tokens": 1e9, "max_nodes": 2})
     return plan_training(question, parse_hf_config(config), snapshot(), training_profiles(), TODAY)
 
