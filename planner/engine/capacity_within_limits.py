@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.serving import AdmissionLimits, steady_state
+from planner.engine.columns import taken
+from planner.engine.serving import AdmissionLimits
 from planner.engine.serving_coefficients import ServingCoefficients
-from planner.engine.serving_regimes import take_coefficients
-from planner.engine.sizing import Demand, Sizing, load_of, take_limits, too_slow
+from planner.engine.sizing import Demand, Replicas, Sizing, load_of, too_slow
 from planner.engine.workload import InferenceQuestion
 
 FloatArray = NDArray[np.float64]
@@ -47,16 +47,16 @@ def capacity_within_limits(
     # Times the peak's load: to where all is served, or every place taken.
     most = places * replicas / demand.clients if demand.clients else full / served
     low, high = np.ones(len(rows)), np.maximum(most, 1.0)
-    repeated = np.repeat(rows, LOADS)
-    chosen, room = take_coefficients(coefficients, repeated), take_limits(limits, repeated)
+    each = Replicas.of(taken(coefficients, rows), taken(limits, rows), question, demand)
+    repeated = taken(each, np.repeat(np.arange(len(rows)), LOADS))
     for _ in range(PASSES):
         loads = low[:, None] * (high / low)[:, None] ** np.linspace(0.0, 1.0, LOADS)
-        estimate = steady_state(chosen, load_of(question, demand, np.repeat(replicas, LOADS) / loads.ravel()), room)
+        estimate = repeated.under(load_of(question, demand, np.repeat(replicas, LOADS) / loads.ravel()))
         # The first that breaks a limit ends it, whatever comes after.
         broken = np.maximum.accumulate(too_slow(estimate, question).reshape(loads.shape), axis=1)
         first = np.where(broken.any(axis=1), broken.argmax(axis=1), LOADS - 1)
         held = np.maximum(first - np.where(broken.any(axis=1), 1, 0), 0)
-        each = np.arange(len(rows))
-        low, high = loads[each, held], loads[each, first]
+        row = np.arange(len(rows))
+        low, high = loads[row, held], loads[row, first]
     rates = np.asarray(estimate.requests_s, dtype=np.float64).reshape(loads.shape)
-    return np.minimum(rates[each, held], full) if demand.clients else np.minimum(served * low, full)
+    return np.minimum(rates[row, held], full) if demand.clients else np.minimum(served * low, full)

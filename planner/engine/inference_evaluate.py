@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planner.engine.candidates import Candidates
 from planner.engine.collectives import LINK_CLASSES, Topology, pcie_bytes_s
+from planner.engine.columns import taken
 from planner.engine.engine_versions import is_development_build, release_key
 from planner.engine.kv_cache import kv_bytes_per_sequence, max_concurrency
 from planner.engine.memory import ServingMemory, ServingMemoryProfile, serving_memory
@@ -20,8 +21,8 @@ from planner.engine.serving import AdmissionLimits
 from planner.engine.serving_calibration import ServingProfiles
 from planner.engine.serving_candidates import MODES, ServingCandidates, engine_era
 from planner.engine.serving_coefficients import ServingCoefficients
-from planner.engine.serving_regimes import question_draft, regime_coefficients, resident_bytes, take_coefficients
-from planner.engine.sizing import cached_tokens, take_limits
+from planner.engine.serving_regimes import question_draft, regime_coefficients, resident_bytes
+from planner.engine.sizing import cached_tokens
 from planner.engine.speculation import cache_arch
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
@@ -50,9 +51,9 @@ class Evaluated:
         """Some candidates only, in the order of ``rows``."""
         return Evaluated(
             candidates=self.candidates.take(rows),
-            memory=ServingMemory(**{f.name: getattr(self.memory, f.name)[rows] for f in fields(self.memory)}),
-            limits=take_limits(self.limits, rows),
-            coefficients=take_coefficients(self.coefficients, rows),
+            memory=taken(self.memory, rows),
+            limits=taken(self.limits, rows),
+            coefficients=taken(self.coefficients, rows),
             gpus_per_replica=self.gpus_per_replica[rows],
         )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Rejection
 from planner.engine.candidates import Candidates
+from planner.engine.columns import taken
 from planner.engine.inference_evaluate import Evaluated, evaluate, serving_candidates
 from planner.engine.inference_ranking import Sized, frontier, nodes_needed, paid_for, request_latency_s, split_nodes
 from planner.engine.inference_rejections import reject_nodes, reject_slow, reject_unfit
@@ -168,7 +169,7 @@ def _rates(
 
 def _sized(fitting: Evaluated, part: Placed, rows: IntArray, question: InferenceQuestion, demand: Demand) -> Sized:
     kept = fitting.take(part.rows[rows])
-    chosen: Sizing = taken(part.sizing, rows)
+    chosen = taken(part.sizing, rows)
     prefill = part.prefill.take(rows)
     limits = kept.limits
     by_memory = np.asarray(limits.kv_sequences) < np.asarray(limits.max_num_seqs)
@@ -196,15 +197,6 @@ def _sized(fitting: Evaluated, part: Placed, rows: IntArray, question: Inference
         ),
         prefill=prefill,
     )
-
-
-def taken(columns: Any, rows: IntArray) -> Any:
-    """Some rows of every column of a dataclass, however deep."""
-    if isinstance(columns, Mapping):
-        return {name: taken(value, rows) for name, value in columns.items()}
-    if np.ndim(columns) or isinstance(columns, float | int | np.number):
-        return np.asarray(columns)[rows] if np.ndim(columns) else columns
-    return type(columns)(**{f.name: taken(getattr(columns, f.name), rows) for f in fields(columns)})
 
 
 def _beside(fitting: Evaluated, placed: Sequence[Placed], rows: Sequence[IntArray], parts: Sequence[Sized]) -> Sized:

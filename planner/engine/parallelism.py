@@ -27,9 +27,11 @@ def valid_tensor_parallel(arch: ModelArch, limit: int, weight_format: str | None
     >>> valid_tensor_parallel(qwen, 64)
     (1, 2, 4, 28)
     """
+    # More ranks than heads never divide them.
+    most = min((group.n_q for group in arch.attention if group.n_q), default=limit)
     return tuple(
         tp
-        for tp in range(1, limit + 1)
+        for tp in range(1, min(limit, most) + 1)
         if all(_splits_heads(group, tp) for group in arch.attention)
         and (weight_format is None or not _tensor_faults(arch, tp, 1, weight_format))
     )

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.drained_batches import batch_s, batches_state
-from planner.engine.queueing import exponential_quantile, many_server_wait
+from planner.engine.queueing import many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
-from planner.engine.serving_open import open_loop, saturated_rate
-from planner.engine.serving_spread import token_times
+from planner.engine.serving_open import Saturation, open_loop, saturation_of
+from planner.engine.serving_spread import TimesToFirstToken, token_times
 from planner.engine.serving_statistics import Statistics
 from planner.engine.step_time import step_time
 
@@ -36,11 +36,13 @@ __all__ = [
     "AdmissionLimits",
     "Cycle",
     "LoadKind",
+    "Saturation",
     "ServingEstimate",
     "ServingLoad",
     "capacity_within_slo",
     "cycle",
     "replica_cycle",
+    "saturation_of",
     "steady_state",
 ]
 
@@ -74,18 +76,19 @@ class ServingEstimate:
     """Seconds of one decode iteration by part; the parts sum to it."""
 
 
-def steady_state(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits) -> ServingEstimate:
-    """Speed of one replica of every candidate under ``load``.
+def steady_state(
+    c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, saturation: Saturation | None = None
+) -> ServingEstimate:
+    """Speed of one replica of every candidate under ``load``; ``saturation`` is worked out where it isn't given.
 
     Saturation is a cliff: beyond the admitted places the decode speed stays, and all further load waits.
     """
     if load.batching != "continuous":
         return _drained_batches(c, load, limits)
-    places = limits.sequences
-    full = cycle(c, load, limits, places)
-    capacity = places / full.cycle_s
+    saturation = saturation_of(c, load, limits) if saturation is None else saturation
+    places, capacity = limits.sequences, saturation.requests_s
     if load.kind == "open":
-        return _open_loop(c, load, limits, capacity, full)
+        return _open_loop(c, load, limits, capacity, saturation.cycle)
     if load.kind == "static":
         return _static_batches(c, load, limits, capacity)
     wanted = places if load.kind == "offline" else np.maximum(load.concurrency, 1.0)
@@ -143,7 +146,6 @@ def _tpot_spread(load: ServingLoad, prompt_s: Any, mean: FloatArray, rate: Float
 def _open_loop(
     c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, capacity: FloatArray, full: Cycle
 ) -> ServingEstimate:
-    capacity = saturated_rate(c, load, limits, capacity)
     rate = load.requests_s + np.zeros_like(capacity)
     variation = (load.arrival_cv**2, load.length_cv**2)
     utilization = rate / capacity
@@ -159,14 +161,16 @@ def _open_loop(
         queued = np.where(saturated, np.maximum(1.0 / capacity - 1.0 / rate, 1e-12), 1.0 / capacity)
         wait = np.minimum(wait, half * queued)
     shortened = np.where(np.isinf(wait), 0.0, wait) / np.maximum(settled, 1e-12)
-
-    def first_token(quantile: float) -> FloatArray:
-        # For a place one waits as often as all are taken.
-        tail = now.wait_s + exponential_quantile(admission_wait, np.minimum(utilization, 1.0), quantile)
-        scatter = now.first.quantile_s(quantile)
-        return now.own_s + np.where(np.isinf(wait), wait, tail * shortened + scatter)
-
-    ttft = Statistics(now.own_s + wait, PERCENTILES, first_token)
+    times = TimesToFirstToken(
+        own_s=now.own_s,
+        wait_s=wait,
+        behind_s=now.wait_s,
+        admission_s=admission_wait,
+        full=np.minimum(utilization, 1.0),
+        shortened=shortened,
+        first=now.first,
+    )
+    ttft = Statistics(now.own_s + wait, PERCENTILES, times)
     decode_s = np.where(saturated, np.maximum(full.decode_s, now.decode_s), now.decode_s)
     one = Cycle(
         cycle_s=now.own_s + now.wait_s + decode_s,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
-from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
+from planner.engine.serving_cycle import AdmissionLimits, Cycle, ServingLoad, chunk_room, cycle
 from planner.engine.serving_decoding import answers_are_short, busy_share, decoding_batch, prompt_queue, settled
 from planner.engine.serving_prompts import PromptQueue, Prompts, prompts_of
 from planner.engine.serving_shared import Company, Iterations, beside_one
@@ -138,6 +138,22 @@ def _burst(
     _, _, found = around(near)
     together, between, found = around(np.maximum(near + rate * each * found / 2.0, 0.0))
     return together, found * each, between * each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Saturation:
+    """One replica of every candidate with all places taken: the same at any load, so a search needs it once."""
+
+    cycle: Cycle
+    requests_s: FloatArray
+
+
+def saturation_of(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits) -> Saturation:
+    """Continuous batches with every place taken; of ``load``, its rate or clients don't matter."""
+    places = limits.sequences
+    full = cycle(c, load, limits, places)
+    rate = places / full.cycle_s
+    return Saturation(cycle=full, requests_s=saturated_rate(c, load, limits, rate) if load.kind == "open" else rate)
 
 
 def saturated_rate(

@@ -71,19 +71,6 @@ class RegimeCoefficients(ServingCoefficients):
         return named
 
 
-def take_coefficients(c: ServingCoefficients, rows: Any) -> ServingCoefficients:
-    """The coefficients of some candidates only."""
-
-    def some(value: Any) -> Any:
-        if isinstance(value, StepCoefficients):
-            return StepCoefficients(*(some(column) for column in value))
-        if isinstance(value, Speculation | Adapters):
-            return type(value)(**{f.name: some(getattr(value, f.name)) for f in fields(value)})
-        return np.asarray(value)[rows] if np.ndim(value) else value
-
-    return type(c)(**{f.name: some(getattr(c, f.name)) for f in fields(c)})
-
-
 def asks_for_more(question: InferenceQuestion) -> bool:
     """Whether anything of this module is asked for."""
     return question.speculation != "none" or question.lora_adapters > 0 or question.expert_imbalance > 1.0

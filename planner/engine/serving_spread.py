@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.queueing import exponential_quantile
 from planner.engine.serving_prompts import PromptQueue, Prompts
 from planner.engine.serving_shared import Found, Iterations
 
@@ -35,7 +37,52 @@ BATCH_SEEN: Final = 2.0 / 3.0
 MOST_SKEW: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mixture:
+    """Uniform parts: (parts, candidates); and what is known of all together, seconds."""
+
+    weight: FloatArray
+    start: FloatArray
+    """In widths."""
+    per_s: FloatArray
+    """One over the width."""
+    mean_s: FloatArray
+    least_s: FloatArray
+    most_s: FloatArray
+
+    @classmethod
+    def of(cls, weight: FloatArray, base: FloatArray, width: FloatArray) -> Self:
+        """From where the parts begin, and how wide they are."""
+        per_s = 1.0 / np.maximum(width, 1e-9)
+        return cls(
+            weight=weight,
+            start=base * per_s,
+            per_s=per_s,
+            mean_s=np.sum(weight * (base + width / 2.0), axis=0),
+            least_s=np.min(base, axis=0),
+            most_s=np.max(base + width, axis=0),
+        )
+
+    def quantile_s(self, quantile: float) -> FloatArray:
+        """By bisection of the distribution."""
+        low, high = self.least_s, self.most_s
+        under, over = np.zeros_like(low), np.ones_like(low)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            passed = middle * self.per_s
+            passed -= self.start
+            np.clip(passed, 0.0, 1.0, out=passed)
+            share = np.einsum("ij,ij->j", self.weight, passed)
+            less = share < quantile
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+            under, over = np.where(less, share, under), np.where(less, over, share)
+        # The distribution is a polygon, or jumps, between the last two points.
+        along = np.clip((quantile - under) / np.maximum(over - under, 1e-12), 0.0, 1.0)
+        found: FloatArray = low + (high - low) * along
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FirstTokens:
     """What the time to a first token is made of, in an open loop's steady state; seconds."""
 
@@ -59,28 +106,17 @@ class FirstTokens:
 
     def quantile_s(self, quantile: float) -> FloatArray:
         """How far a quantile lies above the mean (or below it: negative)."""
-        weight, base, width = self._mixture()
-        mean = np.sum(weight * (base + width / 2.0), axis=0)
-        low, high = np.min(base, axis=0), np.max(base + width, axis=0)
-        per_s = 1.0 / np.maximum(width, 1e-9)
-        start = base * per_s
-        under, over = np.zeros_like(mean), np.ones_like(mean)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2.0
-            passed = middle * per_s
-            passed -= start
-            np.clip(passed, 0.0, 1.0, out=passed)
-            share = np.einsum("ij,ij->j", weight, passed)
-            less = share < quantile
-            low, high = np.where(less, middle, low), np.where(less, high, middle)
-            under, over = np.where(less, share, under), np.where(less, over, share)
-        # The distribution is a polygon, or jumps, between the last two points.
-        along = np.clip((quantile - under) / np.maximum(over - under, 1e-12), 0.0, 1.0)
+        mixture = self._mixture
         bursts = self.prompts.sharing * (self.variation - 1.0) + 1.0
-        found: FloatArray = np.maximum((low + (high - low) * along - mean) * bursts, np.min(base, axis=0) - mean)
+        above = (mixture.quantile_s(quantile) - mixture.mean_s) * bursts
+        found: FloatArray = np.maximum(above, mixture.least_s - mixture.mean_s)
         return found
 
-    def _mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    @cached_property
+    def _mixture(self) -> Mixture:
+        return Mixture.of(*self._parts())
+
+    def _parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights, starts and widths of the uniform parts: (parts, candidates)."""
         s, zero = self.prompts.sharing, np.zeros_like(self.rate)
         parts = [(s * (1.0 - self.present), self._own(1.0), 0.0)]
@@ -162,6 +198,30 @@ class FirstTokens:
         parts.append((behind * again ** BEFORE[-1], own + BEFORE[-1] * unit, 2.0 * (whole + 0.5) * unit))
         parts.append((second, own + queue.service_s, start))
         return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TimesToFirstToken:
+    """The time to a first token with its wait for a place; seconds."""
+
+    own_s: FloatArray
+    wait_s: FloatArray
+    """All of it, on average; infinite where an open loop never settles."""
+    behind_s: FloatArray
+    """In steady state: behind other prompts,"""
+    admission_s: FloatArray
+    """and for a place,"""
+    full: FloatArray
+    """which one waits for as often as all are taken."""
+    shortened: FloatArray
+    """The wait over that of the steady state: less in a run that ends."""
+    first: FirstTokens
+
+    def at(self, quantile: float) -> FloatArray:
+        """The quantile of every candidate."""
+        tail = self.behind_s + exponential_quantile(self.admission_s, self.full, quantile)
+        scatter = self.first.quantile_s(quantile)
+        return self.own_s + np.where(np.isinf(self.wait_s), self.wait_s, tail * self.shortened + scatter)
 
 
 def token_times(

@@ -7,15 +7,23 @@ and bisection on the candidates concerned only. What can't be met even by an idl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.serving import AdmissionLimits, LoadKind, ServingEstimate, ServingLoad, steady_state
+from planner.engine.columns import alike, taken
+from planner.engine.serving import (
+    AdmissionLimits,
+    LoadKind,
+    Saturation,
+    ServingEstimate,
+    ServingLoad,
+    saturation_of,
+    steady_state,
+)
 from planner.engine.serving_coefficients import ServingCoefficients
-from planner.engine.serving_regimes import take_coefficients
 from planner.engine.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
@@ -134,12 +142,44 @@ def places_planned(places: FloatArray, headroom: float) -> FloatArray:
     return np.asarray(places - kept_free, dtype=np.float64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Replicas:
+    """One replica of every candidate, with what doesn't depend on how much it is asked to do."""
+
+    coefficients: ServingCoefficients
+    limits: AdmissionLimits
+    saturation: Saturation | None
+    """None where batches are drained."""
+
+    @classmethod
+    def of(
+        cls, coefficients: ServingCoefficients, limits: AdmissionLimits, question: InferenceQuestion, demand: Demand
+    ) -> Replicas:
+        """Replicas that any share of the demand may be asked of."""
+        load = load_of(question, demand, 1.0)
+        saturation = saturation_of(coefficients, load, limits) if load.batching == "continuous" else None
+        return cls(coefficients=coefficients, limits=limits, saturation=saturation)
+
+    def under(self, load: ServingLoad) -> ServingEstimate:
+        """Each one's speed."""
+        return steady_state(self.coefficients, load, self.limits, self.saturation)
+
+
 def size_replicas(
     coefficients: ServingCoefficients, limits: AdmissionLimits, question: InferenceQuestion, demand: Demand
 ) -> Sizing:
-    """The smallest number of replicas of each candidate that holds the peak within every limit."""
-    idle = steady_state(coefficients, load_of(question, demand, float(MAX_REPLICAS) * 16), limits)
-    places = np.asarray(limits.sequences, dtype=np.float64)
+    """The smallest number of replicas of each candidate that holds the peak within every limit.
+
+    Instance types of several providers are often the same to a replica: what is alike is sized once.
+    """
+    first, same = alike((coefficients, limits), len(coefficients.request_s))
+    each = Replicas.of(taken(coefficients, first), taken(limits, first), question, demand)
+    return taken(_sized(each, question, demand), same)
+
+
+def _sized(each: Replicas, question: InferenceQuestion, demand: Demand) -> Sizing:
+    idle = each.under(load_of(question, demand, float(MAX_REPLICAS) * 16))
+    places = np.asarray(each.limits.sequences, dtype=np.float64)
     room = 1.0 - question.headroom
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = (
@@ -154,36 +194,26 @@ def size_replicas(
     fault = np.where(_exceeds(idle.ttft_s, question.ttft_ms, question), TOO_SLOW_TTFT, fault)
     replicas = capacity_replicas.copy()
     if question.ttft_ms is not None or question.tpot_ms is not None:
-        stretched = steady_state(coefficients, with_headroom(question, demand, replicas), limits)
+        stretched = each.under(with_headroom(question, demand, replicas))
         short = np.flatnonzero(too_slow(stretched, question) & (fault == 0))
         if len(short):
-            replicas[short] = _search(
-                take_coefficients(coefficients, short), take_limits(limits, short), question, demand, replicas[short]
-            )
+            replicas[short] = _search(taken(each, short), question, demand, replicas[short])
             fault[short] = np.where(replicas[short] > MAX_REPLICAS, TOO_MANY_REPLICAS, 0)
-    estimate = steady_state(coefficients, load_of(question, demand, replicas), limits)
     return Sizing(
         replicas=replicas,
         capacity_replicas=capacity_replicas,
-        estimate=estimate,
+        estimate=each.under(load_of(question, demand, replicas)),
         fault=fault,
         best_ttft_s=idle.ttft_s[question.slo_percentile],
         best_tpot_s=idle.tpot_s[question.slo_percentile],
     )
 
 
-def _search(
-    coefficients: ServingCoefficients,
-    limits: AdmissionLimits,
-    question: InferenceQuestion,
-    demand: Demand,
-    too_few: IntArray,
-) -> IntArray:
+def _search(each: Replicas, question: InferenceQuestion, demand: Demand, too_few: IntArray) -> IntArray:
     """Smallest replicas above ``too_few`` that meet the limits: doubling, then bisection."""
 
     def slow(rows: IntArray, replicas: IntArray) -> BoolArray:
-        some, there = take_coefficients(coefficients, rows), take_limits(limits, rows)
-        return too_slow(steady_state(some, with_headroom(question, demand, replicas), there), question)
+        return too_slow(taken(each, rows).under(with_headroom(question, demand, replicas)), question)
 
     low, high = too_few.copy(), too_few * 2
     rows = np.arange(len(low))
@@ -211,12 +241,3 @@ def _exceeds(by_statistic: Mapping[str, FloatArray], limit_ms: float | None, que
 def too_slow(estimate: ServingEstimate, question: InferenceQuestion) -> BoolArray:
     """Whether a latency limit is exceeded, at the percentile it holds for."""
     return _exceeds(estimate.ttft_s, question.ttft_ms, question) | _exceeds(estimate.tpot_s, question.tpot_ms, question)
-
-
-def _rows(column: Any, rows: IntArray) -> Any:
-    return np.asarray(column)[rows] if np.ndim(column) else column
-
-
-def take_limits(limits: AdmissionLimits, rows: IntArray) -> AdmissionLimits:
-    """The admission limits of some candidates only."""
-    return AdmissionLimits(**{f.name: _rows(getattr(limits, f.name), rows) for f in fields(limits)})
