@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import floor
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.engine.advice import Advice
 from planner.engine.answers import Admission, Confidence, ConfidenceClass, InferenceOption
@@ -15,6 +16,9 @@ from planner.engine.model_arch import ModelArch
 from planner.engine.sentences import say
 from planner.engine.units import GIB
 from planner.engine.workload import InferenceQuestion
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 REFUSES_TO_START = ("vllm",)
 """Engines that raise an error at their start where the pool holds no request of the longest length; others cut it."""
@@ -84,43 +88,42 @@ class EngineLog:
             low, high = (middle, high) if held[0] >= 1.0 else (low, middle)
         return max(low // step * step, question.input_tokens + question.output_tokens)
 
-    def admission(
-        self, question: InferenceQuestion, tensor: int, pipeline: int, pool_bytes: float, token_budget: int
-    ) -> Admission:
-        """Requests that one GPU's pool holds at the asked lengths and at the longest the engine is started for."""
+    def admissions(
+        self,
+        question: InferenceQuestion,
+        tensor: IntArray,
+        pipeline: IntArray,
+        pool_bytes: FloatArray,
+        token_budget: IntArray,
+    ) -> list[Admission]:
+        """What one GPU's pool holds at the asked lengths, and at the longest the engine is started for: of each."""
         tokens = question.input_tokens + question.output_tokens
         longest = question.max_model_len or self.arch.max_context or tokens
-        held = max_concurrency(
-            self.arch,
-            question.kv_format,
-            tensor,
-            pipeline,
-            pool_bytes,
-            np.array([tokens, longest], dtype=np.float64),
-            max_num_batched_tokens=token_budget,
-            allocator=self.profile.allocator,
+        pool = (self.arch, question.kv_format, tensor, pipeline, pool_bytes)
+        allocator, confidence = self.profile.allocator, self.admission_confidence()
+        at_asked, at_longest = (
+            max_concurrency(*pool, length, max_num_batched_tokens=token_budget, allocator=allocator).tolist()
+            for length in (tokens, longest)
         )
         line = logged_tokens(
-            self.arch,
-            question.kv_format,
-            tensor,
-            pipeline,
-            pool_bytes,
+            *pool,
             max_model_len=longest,
             max_num_batched_tokens=token_budget,
             by_concurrency=self.profile.logs_concurrency_tokens,
-            allocator=self.profile.allocator,
+            allocator=allocator,
         )
-        at_asked, at_longest = (float(value) for value in held)
-        return Admission(
-            request_tokens=tokens,
-            concurrency=at_asked,
-            max_model_len=longest,
-            concurrency_at_max_model_len=at_longest,
-            kv_cache_tokens=int(line),
-            log_lines=_log_lines(question.engine, int(line), longest, at_longest),
-            confidence=self.admission_confidence(),
-        )
+        return [
+            Admission(
+                request_tokens=tokens,
+                concurrency=asked,
+                max_model_len=longest,
+                concurrency_at_max_model_len=held,
+                kv_cache_tokens=int(logged),
+                log_lines=_log_lines(question.engine, int(logged), longest, held),
+                confidence=confidence,
+            )
+            for asked, held, logged in zip(at_asked, at_longest, line.tolist(), strict=True)
+        ]
 
     def admission_confidence(self) -> Confidence:
         """Exact for a known model in the paged allocator that logs were reproduced with to the block."""

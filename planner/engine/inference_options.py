@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.answers import (
+    Admission,
     Confidence,
     GpuMemory,
     InferenceOption,
@@ -23,7 +24,6 @@ from planner.engine.answers import (
 from planner.engine.capacity_within_limits import capacity_within_limits
 from planner.engine.cost import CENT, input_output_split, price_of, quantize, usd_per_million_tokens
 from planner.engine.engine_log import EngineLog
-from planner.engine.inference_evaluate import token_budget
 from planner.engine.inference_ranking import Ranking, Sized
 from planner.engine.inference_working import working
 from planner.engine.offers import OfferTable
@@ -48,11 +48,26 @@ def build_options(
     today: date,
 ) -> tuple[InferenceOption, ...]:
     """The listed rows of ``ranking`` as options, cheapest first."""
-    capacity = _capacity(question, demand, sized, np.unique(ranking.candidate[ranking.listed]))
+    rows = np.unique(ranking.candidate[ranking.listed])
+    capacity = _capacity(question, demand, sized, rows)
+    admission = _admission(question, sized, log, rows)
     return tuple(
-        _option(question, demand, sized, ranking, table, confidence_of, log, today, row, capacity)
+        _option(question, demand, sized, ranking, table, confidence_of, log, today, row, capacity, admission)
         for row in ranking.listed.tolist()
     )
+
+
+def _admission(question: InferenceQuestion, sized: Sized, log: EngineLog, rows: IntArray) -> dict[int, Admission]:
+    """What the KV pool of one GPU admits, by candidate."""
+    evaluated = sized.evaluated
+    found = log.admissions(
+        question,
+        evaluated.candidates.tensor[rows],
+        evaluated.candidates.pipeline[rows],
+        evaluated.memory.kv_pool[rows],
+        evaluated.token_budget(question)[rows],
+    )
+    return dict(zip(rows.tolist(), found, strict=True))
 
 
 def _capacity(question: InferenceQuestion, demand: Demand, sized: Sized, rows: IntArray) -> dict[int, float]:
@@ -76,6 +91,7 @@ def _option(
     today: date,
     row: int,
     capacity: Mapping[int, float],
+    admissions: Mapping[int, Admission],
 ) -> InferenceOption:
     candidate = int(ranking.candidate[row])
     candidates = sized.evaluated.candidates
@@ -96,10 +112,8 @@ def _option(
         replicas=int(sized.replicas[candidate]),
     )
     weight_format = candidates.weight_formats[candidates.weight_format[candidate]]
-    budget = int(np.ravel(np.broadcast_to(token_budget(candidates, question), (len(candidates),)))[candidate])
-    admission = log.admission(
-        question, layout.tensor, layout.pipeline, float(sized.evaluated.memory.kv_pool[candidate]), budget
-    )
+    budget = int(sized.evaluated.token_budget(question)[candidate])
+    admission = admissions[candidate]
     name = f"tp{layout.tensor}-pp{layout.pipeline}-ep{layout.expert}-x{layout.replicas}"
     if candidates.token_budget is not None:
         name += f"-b{budget}"
