@@ -28,6 +28,7 @@ from planner.engine.training_question import TrainingQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services import planning
 from tests.factories import plan_factory, training_plan_factory
+from tests.planner.organizations import Tenant, tenant_factory
 
 # A slow machine is no fault of the code under test; speed has its own figures in docs/performance.md.
 settings.register_profile("takar", deadline=None)
@@ -117,3 +118,9 @@ def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "faults_in", by_itself)
     monkeypatch.setattr(planning, "plan_inference", inference)
     monkeypatch.setattr(planning, "plan_training", training)
+
+
+@pytest.fixture
+def tenant(db: None) -> Tenant:
+    """An organization with a person in each role."""
+    return tenant_factory()

@@ -29,7 +29,7 @@ from planner.models import SHOWN_STATUSES, Quote, QuoteStatus, ShareLink
 from planner.selectors import quotes as read
 from planner.selectors import scenarios as read_scenarios
 from planner.selectors.scope import Scope
-from planner.services import quotes
+from planner.services import quote_files, quotes
 from planner.services.plan_json import plain
 from planner.services.quote_import import MOST_BYTES, import_lines
 from planner.services.quote_plan import suggested_items
@@ -136,11 +136,11 @@ def document(request: HttpRequest, scope: Scope, uuid: UUID, form: str) -> HttpR
     """The quote as a file."""
     quote = read.quote(scope, uuid)
     language = request.GET.get("language", "")
-    if form not in quotes.FORMATS or language not in ("", "en", "id"):
+    if form not in quote_files.FORMATS or language not in ("", "en", "id"):
         raise Http404
-    data = quotes.export_quote(scope=scope, quote=quote, form=form, language=language)
-    response = HttpResponse(data, content_type=quotes.FORMATS[form])
-    response["Content-Disposition"] = f'attachment; filename="{quotes.file_name(quote, form)}"'
+    data = quote_files.export_quote(scope=scope, quote=quote, form=form, language=language)
+    response = HttpResponse(data, content_type=quote_files.FORMATS[form])
+    response["Content-Disposition"] = f'attachment; filename="{quote_files.file_name(quote, form)}"'
     response["Cache-Control"] = "private, no-store"
     return response
 

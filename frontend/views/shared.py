@@ -17,7 +17,7 @@ from planner.documents.wording import wording
 from planner.models import Quote, QuoteStatus, Scenario, ShareLink
 from planner.selectors.scenarios import shared_link, version_of
 from planner.selectors.scope import NotFound, Scope
-from planner.services import quotes
+from planner.services import quote_files, quotes
 from planner.services.share_links import create_link, note_use, token_hash
 
 NEW_LINK = "new_link"
@@ -43,9 +43,9 @@ def shared_pdf(request: HttpRequest, token: str) -> HttpResponse:
     language = request.GET.get("language", "")
     if quote is None or language not in ("", "en", "id"):
         raise Http404
-    data = quotes.render(quotes.priced(quote).snapshot, "pdf", language)
-    response = HttpResponse(data, content_type=quotes.FORMATS["pdf"])
-    response["Content-Disposition"] = f'attachment; filename="{quotes.file_name(quote, "pdf")}"'
+    data = quote_files.render(quotes.priced(quote).snapshot, "pdf", language)
+    response = HttpResponse(data, content_type=quote_files.FORMATS["pdf"])
+    response["Content-Disposition"] = f'attachment; filename="{quote_files.file_name(quote, "pdf")}"'
     return _secret(response)
 
 

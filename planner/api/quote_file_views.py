@@ -26,7 +26,7 @@ from planner.api.tenant import (
 from planner.documents.wording import LANGUAGES
 from planner.engine.field_spec import FieldSpec
 from planner.selectors import quotes as read
-from planner.services import quotes
+from planner.services import quote_files, quotes
 from planner.services.quote_import import import_lines
 
 LANGUAGE = FieldSpec(kind="choice", choices=LANGUAGES, help="Of the document; the quote's own unless given.")
@@ -47,15 +47,15 @@ class _FileView(TenantView):
     def get(self, request: Request, quote_id: UUID) -> HttpResponse:
         quote = read.quote(self.scope, quote_id)
         language = read_parameters(request.query_params, {"language": LANGUAGE}).get("language", "")
-        content = quotes.export_quote(scope=self.scope, quote=quote, form=self.form, language=language)
-        response = HttpResponse(content, content_type=quotes.FORMATS[self.form])
-        response["Content-Disposition"] = f'attachment; filename="{quotes.file_name(quote, self.form)}"'
+        content = quote_files.export_quote(scope=self.scope, quote=quote, form=self.form, language=language)
+        response = HttpResponse(content, content_type=quote_files.FORMATS[self.form])
+        response["Content-Disposition"] = f'attachment; filename="{quote_files.file_name(quote, self.form)}"'
         response["Cache-Control"] = PRIVATE["Cache-Control"]
         return response
 
 
 def _file_view(form: str) -> type[_FileView]:
-    media_type = quotes.FORMATS[form].partition(";")[0]
+    media_type = quote_files.FORMATS[form].partition(";")[0]
     described = extend_schema(
         operation_id=f"download_quote_{form}",
         summary=f"Download a quote as {form.upper()}",
@@ -90,7 +90,7 @@ class QuoteLinesView(_file_view("csv")):  # type: ignore[misc]  # a class made t
 
     def tags_now(self, request: Request, **names: Any) -> set[str]:
         snapshot = quotes.priced(read.quote(self.scope, names["quote_id"])).snapshot
-        return {tag_of(HttpResponse(quotes.render(snapshot, "csv")))}
+        return {tag_of(HttpResponse(quote_files.render(snapshot, "csv")))}
 
     @extend_schema(
         operation_id="import_quote_lines",
@@ -114,7 +114,7 @@ PATHS: tuple[tuple[str, Any, str], ...] = (
     ("v1/quotes/<uuid:quote_id>.csv", QuoteLinesView, "quote-csv"),
     *(
         (f"v1/quotes/<uuid:quote_id>.{form}", _file_view(form), f"quote-{form}")
-        for form in quotes.FORMATS
+        for form in quote_files.FORMATS
         if form != "csv"
     ),
 )

@@ -37,7 +37,7 @@ from planner.engine.field_spec import FieldSpec
 from planner.models import SHOWN_STATUSES, Quote, ScenarioVersion
 from planner.selectors import quotes as read
 from planner.selectors import scenarios as read_scenarios
-from planner.services import quotes
+from planner.services import quote_files, quotes
 from planner.services.json_input import read_object
 from planner.services.plan_json import plain
 from planner.services.quote_terms import QuoteTerms
@@ -254,7 +254,7 @@ class QuoteTransferView(TenantView):
         values = read_json(TransferInput, read_object(self.body()))
         if quote.is_draft:
             raise Conflict("wrong_status", "The quote is a draft.", "an issued quote")
-        snapshot = quotes.transfer_quote(scope=self.scope, quote=quote)
+        snapshot = quote_files.transfer_quote(scope=self.scope, quote=quote)
         body = {
             "quote": snapshot.number,
             "currency": snapshot.currency.code,

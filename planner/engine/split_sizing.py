@@ -12,9 +12,8 @@ the layout of its node that prefills most prompts a GPU within the limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -33,7 +32,15 @@ from planner.engine.sizing import (
     places_planned,
 )
 from planner.engine.split_pairs import pool_pairs, prompt_s
-from planner.engine.split_pools import BoolArray, FloatArray, IntArray, PrefillPools, SplitSizing, TransferRates
+from planner.engine.split_pools import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    PrefillPools,
+    SplitSizing,
+    TransferRates,
+    replaced,
+)
 from planner.engine.workload import InferenceQuestion
 
 ROUNDS: Final = 5
@@ -54,17 +61,6 @@ def size_split(evaluated: Evaluated, question: InferenceQuestion, demand: Demand
     close = _Pairs(evaluated, question, demand, load, decode[inside], prefill[inside], rates, inside=True).size()
     found: SplitSizing = replaced(network, inside, close)
     return found
-
-
-def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
-    """``whole`` with some rows of every column, however deep, taken from ``part``."""
-    if isinstance(whole, Mapping):
-        return {name: replaced(value, rows, part[name]) for name, value in whole.items()}
-    if isinstance(whole, np.ndarray):
-        changed = whole.copy()
-        changed[rows] = part
-        return changed
-    return type(whole)(**{f.name: replaced(getattr(whole, f.name), rows, getattr(part, f.name)) for f in fields(whole)})
 
 
 class _Pairs:

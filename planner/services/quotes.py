@@ -9,23 +9,17 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, get_args
 
-from auditlog.models import LogEntry
 from django.db.models import F
 from django.utils import timezone
 
-from planner.documents.pdf import render_pdf
 from planner.documents.snapshot import (
-    QuoteSnapshot,
-    render_json,
     snapshot_from_json,
     snapshot_to_json,
 )
-from planner.documents.spreadsheet import render_xlsx
-from planner.documents.tables import render_csv
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.money import plain_decimal
 from planner.engine.sentences import Noun, say
-from planner.models import AuditEntry, Quote, QuoteCounter, QuoteStatus, ScenarioVersion
+from planner.models import Quote, QuoteCounter, QuoteStatus, ScenarioVersion
 from planner.selectors.price_books import price_book_in_use
 from planner.selectors.scope import Scope
 from planner.services.plan_json import plain
@@ -37,12 +31,6 @@ from planner.services.tiers import require_room
 from planner.services.typed_json import read_json, without_turns
 from planner.services.webhooks import tell
 
-FORMATS = {
-    "pdf": "application/pdf",
-    "csv": "text/csv; charset=utf-8",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "json": "application/json",
-}
 ALL_PERCENT = 100
 BASE_CATEGORIES: tuple[str, ...] = get_args(BaseCategory)
 NO_TERMS: Mapping[str, Any] = {}
@@ -191,48 +179,6 @@ def priced(quote: Quote, now: datetime | None = None) -> PricedDraft:
         now=now or quote.updated_at,
         supersedes=quote.replaces.number if quote.replaces else "",
     )
-
-
-@tenant_write
-def export_quote(*, scope: Scope, quote: Quote, form: str, language: str = "") -> bytes:
-    """The quote as a file of one of ``FORMATS``; every export is in the audit log."""
-    scope.require("planner.view_quote")
-    snapshot = priced(quote).snapshot
-    AuditEntry.objects.log_create(
-        quote,
-        force_log=True,
-        action=LogEntry.Action.ACCESS,
-        changes={"export": ["", form], "number": ["", quote.number]},
-    )
-    return render(snapshot, form, language)
-
-
-@tenant_write
-def transfer_quote(*, scope: Scope, quote: Quote) -> QuoteSnapshot:
-    """What the quote says, for a procurement system; noted in the audit log as every export."""
-    scope.require("planner.view_quote")
-    AuditEntry.objects.log_create(
-        quote,
-        force_log=True,
-        action=LogEntry.Action.ACCESS,
-        changes={"export": ["", "cart"], "number": ["", quote.number]},
-    )
-    return priced(quote).snapshot
-
-
-def render(snapshot: QuoteSnapshot, form: str, language: str = "") -> bytes:
-    """A snapshot as a file; raises ``KeyError`` for an unknown form."""
-    return {
-        "pdf": lambda: render_pdf(snapshot, language),
-        "csv": lambda: render_csv(snapshot),
-        "xlsx": lambda: render_xlsx(snapshot, language),
-        "json": lambda: render_json(snapshot),
-    }[form]()
-
-
-def file_name(quote: Quote, form: str) -> str:
-    """What a downloaded file is called."""
-    return f"quote-{quote.number or f'draft-{str(quote.uuid)[:8]}'}.{form}"
 
 
 def tell_of_quote(event: str, quote: Quote) -> None:

@@ -7,22 +7,19 @@ from the number of workers.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from itertools import pairwise
 from typing import IO, Any, Final
 
-from planner.engine.answers import InferenceOption
-from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import say
 from planner.engine.simulate.planned_fleet import PlannedFleet
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.warm_up import warm_up
 from planner.services.compiled_simulator import wait_until_compiled
 from planner.services.generated_traffic import GeneratedTraffic
+from planner.services.kept_plans import clusters_of, keep_plan, mark_of
 from planner.services.region_fleet import alike, linked_fleet, linked_source
 from planner.services.run_kind import ReportProgress, Task
 from planner.services.served import RentedPool, Served, pack
@@ -43,9 +40,6 @@ MOST_SHARDS: Final = 8
 BYTES_A_ROW: Final = 16
 """Of a trace, at least: how many requests a stored one may have."""
 LINKED: Final = "linked"
-MOST_LISTED: Final = 500
-"""Options that a plan lists at most: in one made anew, an option may stand further down."""
-PLANS_KEPT: Final = 2
 
 Source = Callable[[Region], TrafficSource]
 
@@ -78,7 +72,7 @@ class Sites:
         return {
             "catalog": self.first.plan.catalog_version,
             "options": [cluster.option.id for cluster in self.clusters],
-            "nodes": [_nodes(cluster.option) for cluster in self.clusters],
+            "nodes": [mark_of(cluster.option) for cluster in self.clusters],
             "changes": [dict(each) for each in changes],
         }
 
@@ -87,7 +81,7 @@ def sites_of(job: SimulationJob) -> Sites:
     """Plan the job's question, and choose each region's option."""
     first = planned_cluster(job.question, job.scenario.option)
     sites = Sites(job=job, clusters=tuple(first.with_option(region.scenario.option) for region in job.regions))
-    _keep(_plan_key(job, first.plan.catalog_version), first)
+    keep_plan(job, first)
     return sites
 
 
@@ -114,7 +108,7 @@ def serve_task(
     wait_until_compiled(report)
     report(0.0, "Loading the simulator")
     warm_up()
-    clusters = _clusters(job, task)
+    clusters = clusters_of(job, task)
     regions = changed(job.regions, task["changes"])
     if task["part"] == LINKED:
         return _serve_linked(regions, clusters, [_source(region, report, opened) for region in regions], report)
@@ -171,63 +165,6 @@ def _serve_linked(
 
 def _named(region: Region, notes: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{region.name}: {note}" for note in notes) if region.name else tuple(notes)
-
-
-_kept: dict[tuple[str, str], PlannedCluster] = {}
-"""The last plans of this process by question and version of catalog and prices: one for all parts of a job."""
-
-
-def _plan_key(job: SimulationJob, version: str) -> tuple[str, str]:
-    return json.dumps(job.question, sort_keys=True), version
-
-
-def _keep(key: tuple[str, str], plan: PlannedCluster) -> None:
-    _kept[key] = plan
-    for old in list(_kept)[:-PLANS_KEPT]:
-        del _kept[old]
-
-
-def _clusters(job: SimulationJob, task: Task) -> list[PlannedCluster]:
-    """What each region rents, as whoever cut the job into parts found it.
-
-    Prices may have changed since, for a part has none: its replicas are all that must be the same.
-    """
-    key = _plan_key(job, task["catalog"])
-    if key not in _kept:
-        _keep(key, _planned_again(job, task))
-    return [_kept[key].with_option(option) for option in task["options"]]
-
-
-def _planned_again(job: SimulationJob, task: Task) -> PlannedCluster:
-    listed = planned_cluster(job.question)
-    if listed.plan.catalog_version != task["catalog"]:
-        if _list_version(listed.plan.catalog_version) != _list_version(task["catalog"]):
-            raise _stale(say("The catalog has changed while this ran."), "catalog")
-        listed = planned_cluster({**job.question, "max_options": MOST_LISTED})
-    nodes = {option.id: _nodes(option) for option in listed.plan.options}
-    if any(nodes.get(name) != same for name, same in zip(task["options"], task["nodes"], strict=True)):
-        message = say("Your organization's prices have changed while this ran: what it simulates is no longer offered.")
-        raise _stale(message, "prices")
-    return listed
-
-
-def _list_version(version: str) -> str:
-    """Of the catalog alone, whatever price book is laid over it."""
-    return version.partition("+")[0]
-
-
-def _stale(message: str, code: str) -> InvalidQuestion:
-    fault = FieldError(field="question", value=None, message=message, allowed=say("start it again"), code=code)
-    return InvalidQuestion([fault])
-
-
-def _nodes(option: InferenceOption) -> str:
-    """A mark of all that a simulation takes from an option: the same for the same replicas, whatever they cost."""
-    pool, speed = option.prefill_pool, option.speed
-    # To six digits: beside other options in the same arrays, the last bits of a float may differ.
-    figures = (option.memory.capacity_gib, speed.capacity_requests_s, speed.ttft_ms["mean"])
-    facts = (option.cluster, option.layout, pool and pool.gpus, option.weight_format, [f"{f:.6g}" for f in figures])
-    return sha256(repr(facts).encode()).hexdigest()
 
 
 def _shards(region: Region, cluster: PlannedCluster) -> list[tuple[int, int] | None]:

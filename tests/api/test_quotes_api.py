@@ -16,15 +16,9 @@ from planner.models import AuditEntry, Quote, Role
 from planner.services.quotes import create_quote
 from tests.api.documented import faults
 from tests.planner.organizations import Tenant, tenant_factory
-from tests.planner.test_quotes import BUYER, ITEM, TERMS
-from tests.planner.test_scenarios import QUESTION
+from tests.planner.quote_terms import BUYER, ITEM, QUESTION, TERMS
 
 V1 = "/api/v1"
-
-
-@pytest.fixture
-def tenant(db: None) -> Tenant:
-    return tenant_factory()
 
 
 class Caller:

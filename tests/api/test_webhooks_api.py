@@ -10,16 +10,11 @@ import pytest
 from planner.models import Role, Webhook
 from planner.services.webhook_delivery import deliver
 from tests.api.test_quotes_api import Caller, good
-from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.organizations import Tenant
 from tests.planner.test_webhooks import Receiver, answer, receiver
 
 __all__ = ["receiver"]  # a fixture
 BODY = {"name": "ERP", "url": "https://erp.example/hook", "events": ["quote.issued"]}
-
-
-@pytest.fixture
-def tenant(db: None) -> Tenant:
-    return tenant_factory()
 
 
 def test_from_making_to_removing(tenant: Tenant, receiver: Receiver) -> None:

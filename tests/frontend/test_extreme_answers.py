@@ -12,7 +12,7 @@ from catalog.services import LoadReport
 from planner.models import Role
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
 from planner.services.price_books import add_entry, create_price_book
-from tests.frontend.test_quote_pages import signed_in
+from tests.frontend.quote_pages import signed_in
 from tests.planner.organizations import tenant_factory
 
 pytestmark = pytest.mark.django_db

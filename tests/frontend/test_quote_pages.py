@@ -1,4 +1,4 @@
-"""Scenarios and quotes in pages: the journey from the plan to the PDF, for each role and for outsiders."""
+"""Quotes in pages: the journey from the plan to the PDF, for each role and for outsiders."""
 
 from __future__ import annotations
 
@@ -13,49 +13,17 @@ from urllib.parse import quote
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
-from django.urls import reverse
 from django.utils import timezone
 
-from planner.documents.wording import wording
-from planner.models import Discount, Organization, PriceBook, Quote, Role, Scenario, ScenarioComment, ShareLink
+from planner.models import Quote, Role, ShareLink
 from planner.services import planning
-from planner.services.price_book_inputs import DiscountInput, PriceBookInput
-from planner.services.price_books import add_entry, create_price_book
+from planner.services.quote_files import render
 from planner.services.quote_fleet import nodes_for
-from planner.services.quotes import create_quote, issue_quote, priced, render, revise_quote
+from planner.services.quotes import create_quote, issue_quote, priced, revise_quote
 from planner.services.scenarios import save_scenario
-from tests.planner.organizations import Tenant, tenant_factory, user_factory
-from tests.planner.test_quotes import TERMS
-from tests.planner.test_scenarios import QUESTION, TRAINING
-
-QUERY = "model=Llama 3.1 8B&requests_per_second=5&input_tokens=1000&output_tokens=200&accelerators=h100-sxm"
-
-
-@pytest.fixture
-def tenant(db: None) -> Tenant:
-    return tenant_factory()
-
-
-def signed_in(tenant: Tenant, role: Role) -> Client:
-    client = Client()
-    client.force_login(tenant.people[role])
-    return client
-
-
-def address(name: str, tenant: Tenant, *rest: Any) -> str:
-    return reverse(name, args=[tenant.organization.slug, *rest])
-
-
-def fields(page: str) -> dict[str, str]:
-    """What a browser would send of the draft's form, as it stands."""
-    form = re.search(r'<form method="post" class="quote-form".*?</form>', page, re.DOTALL)
-    assert form is not None
-    found = dict(re.findall(r'<input id="f-[^"]+" type="\w+" name="([^"]+)" value="([^"]*)"', form[0]))
-    for name, body in re.findall(r'<select id="f-[^"]+" name="([^"]+)"[^>]*>(.*?)</select>', form[0], re.DOTALL):
-        chosen = re.search(r'<option value="([^"]*)" selected', body) or re.search(r'<option value="([^"]*)"', body)
-        found[name] = chosen[1] if chosen else ""
-    found |= dict(re.findall(r'<textarea id="f-[^"]+" name="([^"]+)"[^>]*>(.*?)</textarea>', form[0], re.DOTALL))
-    return found
+from tests.frontend.quote_pages import QUERY, address, fields, in_words_of, shown_once, signed_in
+from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.quote_terms import QUESTION, TERMS
 
 
 @pytest.mark.usefixtures("catalog")
@@ -95,177 +63,6 @@ def test_from_the_plan_to_an_issued_quote(tenant: Tenant) -> None:
         assert quote.number in file["Content-Disposition"]
     assert client.get(address("quote-file", tenant, quote.uuid, "exe")).status_code == 404
     assert client.get(address("quote-file", tenant, quote.uuid, "pdf") + "?language=xx").status_code == 404
-
-
-@pytest.mark.usefixtures("catalog")
-def test_save_asks_to_sign_in_and_then_for_an_organization(db: None) -> None:
-    answer = Client().get(f"/save/inference/?{QUERY}")
-    assert answer.status_code == 302
-    assert "login" in answer["Location"]
-    viewer = signed_in(tenant_factory("Elsewhere"), Role.VIEWER)
-    assert "Your organization" in viewer.get(f"/save/inference/?{QUERY}").content.decode()
-    posted = {"question": QUERY, "name": "Chat", "organization_name": ""}
-    assert viewer.post("/save/inference/", posted).status_code == 400
-    saved = viewer.post("/save/inference/", posted | {"organization_name": "Mine"})
-    assert saved.status_code == 302
-    assert Scenario.objects.get().organization.name == "Mine"
-
-
-@pytest.mark.usefixtures("catalog")
-@pytest.mark.parametrize(("kind", "question"), [("inference", QUESTION), ("training", TRAINING)])
-def test_a_scenario_page_tells_the_plan_and_what_changed(tenant: Tenant, kind: str, question: dict[str, Any]) -> None:
-    found = save_scenario(scope=tenant.scope(), name="<b>Chat</b>", kind=kind, question=question)
-    client = signed_in(tenant, Role.PLANNER)
-    page = client.get(address("scenario", tenant, found.uuid)).content.decode()
-    assert "&lt;b&gt;Chat&lt;/b&gt;" in page
-    assert "<b>Chat</b>" not in page
-    changes = client.get(
-        address("scenario-changes", tenant, found.uuid), headers={"HX-Request": "true"}
-    ).content.decode()
-    assert "Nothing: the same question" in changes
-    assert "<html" not in changes
-    whole = client.get(address("scenario-changes", tenant, found.uuid))
-    assert "HX-Request" in whole["Vary"]
-    assert changes.strip() in whole.content.decode()
-    assert address("scenario", tenant, found.uuid) in whole.content.decode()
-    assert "css/tokens.css" in whole.content.decode()
-    opened = client.get(re.search(r'primary" href="(/[^"]*)"', page)[1].replace("&amp;", "&"))  # type: ignore[index]
-    assert opened.status_code == 200
-    assert f"{address('scenarios', tenant)}" in client.get(address("scenarios", tenant)).content.decode()
-
-
-@pytest.mark.usefixtures("catalog")
-def test_amounts_that_are_compared_subtract(tenant: Tenant) -> None:
-    scope = tenant.scope()
-    found = save_scenario(scope=scope, name="Chat", kind="inference", question=QUESTION)
-    book = create_price_book(scope=scope, values=PriceBookInput(name="Contract"))
-    add_entry(scope=scope, book=book, values=DiscountInput(provider="", percent=Decimal(10)))
-    page = signed_in(tenant, Role.PLANNER).get(address("scenario-changes", tenant, found.uuid)).content.decode()
-    less = re.search(r"costs \$([\d,.]+) less", page)
-    row = re.search(r"Cost a month</th><td>\$([\d,.]+)</td><td>\$([\d,.]+)</td>", page)
-    assert less is not None
-    assert row is not None
-    then, now, difference = (Decimal(text.replace(",", "")) for text in (*row.groups(), less[1]))
-    assert then - now == difference > 0
-
-
-@pytest.mark.usefixtures("catalog")
-def test_clone_compare_comment_share_and_revoke(tenant: Tenant) -> None:
-    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
-    client = signed_in(tenant, Role.PLANNER)
-
-    def act(action: str, **post: Any) -> str:
-        done = client.post(address("scenario-act", tenant, found.uuid, action), post, follow=True)
-        return done.content.decode()
-
-    act("clone", name="Chat (copy)")
-    copy = Scenario.objects.get(name="Chat (copy)")
-    compared = client.get(address("compare-scenarios", tenant) + f"?id={found.uuid}&id={copy.uuid}").content.decode()
-    assert "Chat (copy)" in compared
-    assert "figure-comparison" in compared
-    assert "has the first token soonest" in compared
-    act("comment", text="<script>alert(1)</script>")
-    assert "<script>alert" not in client.get(address("scenario", tenant, found.uuid)).content.decode()
-    assert ScenarioComment.objects.get().text.startswith("<script>")
-    page = act("share", name="Board", days="7")
-    link = re.search(r"http://testserver(/shared/[\w-]+/)", page)
-    assert link is not None
-    assert link[1] not in client.get(address("scenario", tenant, found.uuid)).content.decode()
-    anonymous = Client().get(link[1])
-    assert "Chat" in anonymous.content.decode()
-    assert anonymous["Referrer-Policy"] == "no-referrer"
-    assert ShareLink.objects.get().last_used_at is not None
-    act("revoke", link=ShareLink.objects.get().uuid)
-    assert Client().get(link[1]).status_code == 404
-    assert Client().get("/shared/guess/").status_code == 404
-    assert Client().get(f"{link[1]}quote.pdf").status_code == 404
-    act("rename", name="")
-    found.refresh_from_db()
-    assert found.name == "Chat"
-    act("archive")
-    assert "Chat (copy)" in client.get(address("scenarios", tenant)).content.decode()
-    assert client.post(address("scenario-act", tenant, found.uuid, "dance")).status_code == 404
-
-
-def shown_once(page: str) -> str:
-    found = re.search(r'name="once" value="([\w-]{36})"', page)
-    assert found is not None
-    return found[1]
-
-
-@pytest.mark.usefixtures("catalog")
-@pytest.mark.parametrize("then", ["", "quote"])
-@pytest.mark.parametrize("has_organization", [True, False])
-def test_a_plan_saved_twice_by_one_form_is_saved_once(db: None, then: str, has_organization: bool) -> None:
-    client = Client()
-    client.force_login(tenant_factory().people[Role.BUYER] if has_organization else user_factory("newcomer"))
-    once = shown_once(client.get(f"/save/inference/?{QUERY}").content.decode())
-    form = {"question": QUERY, "then": then, "name": "Chat", "organization_name": "Mine", "once": once}
-    # Refused, it has made nothing: mended, it is sent with the same token.
-    assert client.post("/save/inference/", form | {"name": ""}).status_code == 400
-    sent = [client.post("/save/inference/", form) for _ in range(3)]
-    assert [answer.status_code for answer in sent] == [302, 302, 302]
-    assert len({answer["Location"] for answer in sent}) == 1
-    assert client.get(sent[0]["Location"]).status_code == 200
-    assert (Scenario.objects.count(), Quote.objects.count()) == (1, 1 if then else 0)
-    # Who goes back and writes another name means another plan.
-    assert client.post("/save/inference/", form | {"name": "Chat 2"})["Location"] != sent[0]["Location"]
-    found = Scenario.objects.get(name="Chat")
-    version = form | {"scenario": str(found.uuid), "note": "again"}
-    assert len({client.post("/save/inference/", version)["Location"] for _ in range(2)}) == 1
-    found.refresh_from_db()
-    assert found.latest == 2
-
-
-@pytest.mark.usefixtures("catalog")
-def test_a_quote_begun_twice_by_one_form_is_begun_once(tenant: Tenant) -> None:
-    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
-    client = signed_in(tenant, Role.BUYER)
-    for page, scenario in (("quotes", ""), ("scenario", str(found.uuid))):
-        shown = client.get(address(page, tenant, *([scenario] if scenario else []))).content.decode()
-        form = {"scenario": scenario, "once": shown_once(shown)}
-        before = Quote.objects.count()
-        made = {client.post(address("new-quote", tenant), form)["Location"] for _ in range(3)}
-        assert (len(made), Quote.objects.count()) == (1, before + 1)
-        # Gone since, it is begun anew.
-        Quote.objects.latest("pk").delete()
-        assert client.post(address("new-quote", tenant), form)["Location"] not in made
-        assert Quote.objects.count() == before + 1
-
-
-@pytest.mark.usefixtures("catalog")
-@pytest.mark.parametrize(
-    ("action", "said", "model"),
-    [
-        ("clone", {"name": "Copy"}, Scenario),
-        ("comment", {"text": "Good."}, ScenarioComment),
-        ("share", {"days": "7"}, ShareLink),
-    ],
-)
-def test_what_is_done_to_a_scenario_twice_by_one_form_is_done_once(
-    tenant: Tenant, action: str, said: dict[str, str], model: type[Scenario | ScenarioComment | ShareLink]
-) -> None:
-    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
-    client = signed_in(tenant, Role.PLANNER)
-    form = {**said, "once": shown_once(client.get(address("scenario", tenant, found.uuid)).content.decode())}
-    before = model.objects.count()
-    for _ in range(2):
-        client.post(address("scenario-act", tenant, found.uuid, action), form)
-    assert model.objects.count() == before + 1
-
-
-def test_other_forms_that_make_something_make_it_once(tenant: Tenant, catalog: None) -> None:
-    client = signed_in(tenant, Role.OWNER)
-    form = {"name": "Branch", "once": shown_once(client.get("/organizations/").content.decode())}
-    assert len({client.post("/organizations/", form)["Location"] for _ in range(2)}) == 1
-    assert Organization.objects.filter(name="Branch").count() == 1
-    books = address("price-books", tenant)
-    form = {"name": "Contract", "once": shown_once(client.get(books).content.decode())}
-    assert [client.post(books, form).status_code for _ in range(2)] == [302, 302]
-    new = address("price-book-entry-new", tenant, PriceBook.objects.get().uuid, "discounts")
-    form = {"percent": "10", "once": shown_once(client.get(new).content.decode())}
-    assert [client.post(new, form).status_code for _ in range(2)] == [302, 302]
-    assert Discount.objects.count() == 1
 
 
 PAGES = ("scenarios", "compare-scenarios", "quotes")
@@ -354,12 +151,6 @@ def test_an_issued_quote_is_handed_over_by_a_link_without_an_account(tenant: Ten
     client.post(act, {"action": "revoke", "link": str(row.uuid)})
     assert Client().get(link[1]).status_code == 404
     assert Client().get(f"{link[1]}quote.pdf").status_code == 404
-
-
-def in_words_of(quote: Quote) -> str:
-    """The total as an English page writes it."""
-    snapshot = priced(quote).snapshot
-    return wording("en").money(snapshot.total.term, snapshot.currency)
 
 
 def test_net_stands_above_the_tax_and_the_total_below_it(tenant: Tenant) -> None:

@@ -12,15 +12,11 @@ from django.test import Client
 from planner.access_log import AccessLog
 from planner.logs import LogFormat, configure_logs, masked, one_line_for_a_bad_request
 from planner.models import AuditEntry, Role
-from planner.services.quotes import change_quote, create_quote, export_quote
-from tests.planner.organizations import Tenant, tenant_factory
+from planner.services.quote_files import export_quote
+from planner.services.quotes import change_quote, create_quote
+from tests.planner.organizations import Tenant
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return tenant_factory()
 
 
 @pytest.mark.parametrize("path", ["/organizations/use/", "/runs/sweeps/", "/configs/inference/"])

@@ -15,9 +15,9 @@ from planner.engine.field_spec import read_fields
 from planner.engine.workload import InferenceQuestion
 from planner.models import ExchangeRate, Quote, Role
 from planner.services.quotes import create_quote
-from tests.frontend.test_quote_pages import address, fields, signed_in
+from tests.frontend.quote_pages import address, fields, signed_in
 from tests.planner.organizations import Tenant, tenant_factory
-from tests.planner.test_quotes import TERMS
+from tests.planner.quote_terms import TERMS
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ from planner.engine.errors import InvalidQuestion
 from planner.engine.quote_math import Line
 from planner.models import Quote, Role
 from planner.selectors.scope import Forbidden
-from planner.services import quotes
+from planner.services import quote_files, quotes
 from planner.services.quote_import import import_lines
 from planner.services.tenancy import Conflict
-from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.organizations import Tenant
 
 pytestmark = pytest.mark.django_db
 TERMS = {
@@ -48,17 +48,12 @@ TERMS = {
 
 
 @pytest.fixture
-def tenant() -> Tenant:
-    return tenant_factory()
-
-
-@pytest.fixture
 def first(tenant: Tenant) -> Quote:
     return quotes.create_quote(scope=tenant.scope(), terms=TERMS)
 
 
 def table(quote: Quote) -> bytes:
-    return quotes.render(quotes.priced(quote).snapshot, "csv")
+    return quote_files.render(quotes.priced(quote).snapshot, "csv")
 
 
 def lines(quote: Quote) -> list[Line]:

@@ -16,18 +16,13 @@ from planner.models import Quote, QuoteCounter
 from planner.selectors.scope import Scope
 from planner.services.idempotency import create_once
 from planner.services.quotes import create_quote
-from tests.planner.organizations import Tenant, tenant_factory
-from tests.planner.test_quotes import ITEM, TERMS
+from tests.planner.organizations import Tenant
+from tests.planner.quote_terms import ITEM, TERMS
 
 CLIENTS, QUOTES, REFUSED = 8, 200, 20
 
 # Named apps let the tables be emptied with what points at them: the audit log's own, unused table does.
 pytestmark = pytest.mark.django_db(transaction=True, available_apps=settings.INSTALLED_APPS)
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return tenant_factory()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -18,33 +17,9 @@ from planner.services.scenario_changes import what_changed
 from planner.services.share_links import create_link, revoke_link, token_hash
 from planner.services.tenancy import Conflict
 from tests.planner.organizations import Tenant, tenant_factory
-
-QUESTION: dict[str, Any] = {
-    "model": "Llama 3.1 8B",
-    "requests_per_second": 5,
-    "input_tokens": 1000,
-    "output_tokens": 200,
-    "ttft_ms": 2000,
-    "tpot_ms": 100,
-    "accelerators": ["h100-sxm", "h200-sxm"],
-    "max_options": 20,
-}
-TRAINING: dict[str, Any] = {
-    "model": "Llama 3.1 8B",
-    "method": "continued",
-    "tokens": 2_000_000_000,
-    "sequence_length": 8192,
-    "finish_days": 60,
-    "accelerators": ["h100-sxm"],
-    "max_options": 5,
-}
+from tests.planner.quote_terms import QUESTION, TRAINING
 
 pytestmark = pytest.mark.usefixtures("catalog")
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return tenant_factory()
 
 
 @pytest.fixture

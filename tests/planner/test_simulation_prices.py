@@ -11,7 +11,7 @@ import pytest
 from catalog.services import LoadReport
 from planner.models import PriceBook, Role, Run, RunStatus
 from planner.selectors.scope import Scope
-from planner.services import simulation_parts
+from planner.services import kept_plans
 from planner.services.json_input import read_form
 from planner.services.planning import plan_inference, prices_of
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput, PrivateInstanceTypeInput
@@ -39,9 +39,9 @@ OWN = CELLAR | {"amount": "0.50", "currency": "USD", "gpu_count": 1}
 
 @pytest.fixture(autouse=True)
 def no_kept_plans() -> Iterator[None]:
-    simulation_parts._kept.clear()
+    kept_plans._kept.clear()
     yield
-    simulation_parts._kept.clear()
+    kept_plans._kept.clear()
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def tasks_of(acme: Tenant) -> tuple[Any, list[Task]]:
 
 def served_elsewhere(acme: Tenant, job: Any, task: Task) -> bytes:
     """The part in another process, which has planned nothing yet."""
-    simulation_parts._kept.clear()
+    kept_plans._kept.clear()
     with prices_of(acme.scope()):
         return pack(serve_task(job, task, lambda share, message: None))
 

@@ -12,8 +12,7 @@ from planner.services.price_book_inputs import PriceBookInput
 from planner.services.quotes import change_quote, create_quote, priced
 from planner.services.scenarios import comment_on, save_scenario
 from tests.planner.organizations import tenant_factory
-from tests.planner.test_quotes import BUYER, TERMS
-from tests.planner.test_scenarios import QUESTION
+from tests.planner.quote_terms import BUYER, QUESTION, TERMS
 
 ARABIC, HEBREW = "\u0634\u0631\u0643\u0629", "\u05e9\u05dc\u05d5\u05dd"
 

@@ -24,7 +24,7 @@ from planner.services.tenancy import Conflict
 from planner.services.webhook_inputs import WebhookInput
 from planner.services.webhooks import create_webhook
 from tests.planner.organizations import Tenant, tenant_factory, user_factory
-from tests.planner.test_quotes import TERMS
+from tests.planner.quote_terms import TERMS
 
 pytestmark = pytest.mark.django_db
 

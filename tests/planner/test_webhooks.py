@@ -33,7 +33,7 @@ from planner.services.webhook_delivery import (
 )
 from planner.services.webhook_inputs import WebhookInput
 from tests.planner.organizations import Tenant, tenant_factory
-from tests.planner.test_quotes import TERMS
+from tests.planner.quote_terms import TERMS
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 12, 1, 12, tzinfo=timezone.get_default_timezone())
@@ -75,11 +75,6 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     told: list[int] = []
     monkeypatch.setattr("planner.services.webhooks.current_app.send_task", lambda name, args: told.append(args[0]))
     return told
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return tenant_factory()
 
 
 def hook(tenant: Tenant, **changes: Any) -> webhooks.NewSecret:

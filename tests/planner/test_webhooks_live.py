@@ -14,8 +14,8 @@ from planner.services.webhook_inputs import WebhookInput
 from planner.services.webhooks import create_webhook
 from tests.planner.live_processes import start_worker
 from tests.planner.organizations import tenant_factory
+from tests.planner.quote_terms import TERMS
 from tests.planner.test_outbound import answering
-from tests.planner.test_quotes import TERMS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("live-jobs")]
 PATIENCE_S = 60.0

@@ -1,0 +1,153 @@
+"""The smallest fleet from the page: how it is asked for, and how what was tried is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from planner.models import Run, RunStatus
+from tests.frontend.simulation_pages import FORM, figures_of, post, result, searched
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_post_may_ask_for_the_smallest_fleet(client: Client, catalog: object) -> None:
+    question = "model=Llama+3.1+8B&requests_per_second=2&ttft_ms=900"
+    assert "the question has none yet" not in client.get(f"{FORM}?{question}").content.decode()
+    client.post(FORM, {"question": question, "goal": "smallest", "fleet-autoscaler": "hpa"})
+    run = Run.objects.get()
+    assert (run.kind, run.params["scenario"]) == ("capacity_search", {"autoscaler": "hpa"})
+
+
+def test_the_smallest_fleets_of_several_regions_may_be_asked_for(client: Client, catalog: object) -> None:
+    question = "model=Llama+3.1+8B&requests_per_second=2&ttft_ms=900"
+    regions = [{"name": "a", "fallback": ["b"]}, {"name": "b"}]
+    scenario = SimpleUploadedFile("scenario.json", json.dumps({"regions": regions}).encode())
+    client.post(FORM, {"question": question, "goal": "smallest", "scenario": scenario})
+    run = Run.objects.get()
+    assert (run.kind, run.params["regions"]) == ("capacity_search", regions)
+
+
+def test_the_smallest_fleet_needs_a_limit(client: Client, catalog: object) -> None:
+    assert "the question has none yet" in client.get(f"{FORM}?model=Llama+3.1+8B").content.decode()
+    response = post(client, goal="smallest")
+    assert response.status_code == 400
+    assert "ttft_ms: A smallest fleet needs a limit to hold." in response.content.decode()
+
+
+def test_a_search_shows_attainment_against_cost_and_the_chosen_run(client: Client, search: Run) -> None:
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "The cheapest fleet that holds the limits: 1 to 4 replicas, target 12.5, $3.00 for the time" in text
+    assert "Without an autoscaler the fewest replicas that hold them are 2." in text
+    assert text.count("data-figure=") == 13
+    assert "12 requests in 2 min" in text
+    rows = re.findall(r"<tr( class=\"is-chosen\"[^>]*)?><td data-sort=\"[^\"]*\" class=\"text\">([^<]*)</td>", text)
+    assert [(bool(chosen), fleet) for chosen, fleet in rows] == [
+        (False, "1 replica"),
+        (True, "1 to 4 replicas, target 12.5"),
+        (False, "2 replicas"),
+    ]
+
+
+def test_a_search_that_found_nothing_says_what_came_closest(client: Client, search: Run) -> None:
+    nothing = searched() | {"replicas": None, "chosen": 0}
+    Run.objects.update(result={**result(), "search": nothing})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "No fleet tried holds the limits; the closest, 1 replica, keeps 40.0\xa0% of requests within them" in text
+
+
+def test_a_search_over_regions_names_each(client: Client, search: Run) -> None:
+    point = searched()["tried"][2]
+    unset = {"min_replicas": None, "max_replicas": None, "scaling_target": None}
+    jakarta, singapore = ({"name": name, "replicas": 1, **unset} for name in ("Jakarta", "Singapore"))
+    scaled = jakarta | {"replicas": 1, "min_replicas": 1, "max_replicas": 3, "scaling_target": 8.0}
+    total = {"autoscaled": True, "min_replicas": 2, "max_replicas": 4, "scaling_target": None, "cost_usd": "3.00"}
+    tried = [point | total | {"regions": [scaled, singapore]}, point | {"regions": [jakarta, singapore]}]
+    Run.objects.update(result={**result(), "search": searched() | {"tried": tried, "chosen": 0}})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "2 replicas (Jakarta: 1 replica, Singapore: 1 replica)" in text
+    assert "2 to 4 replicas (Jakarta: 1 to 3 replicas, target 8, Singapore: 1 replica), $3.00 for the time" in text
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/runs/{search.uuid}.csv?tried").content.decode())))
+    assert [row["regions"] for row in rows] == ["Jakarta: 1; Singapore: 1"] * 2
+    message = "Each region alone: 65,536 requests, 1.50 h simulated"
+    Run.objects.update(status=RunStatus.RUNNING, result=None, message=message, lease_expires_at=timezone.now())
+    client.cookies["django_language"] = "id"
+    assert "Setiap wilayah sendiri-sendiri: 65.536 permintaan" in client.get(f"/runs/{search.uuid}/").content.decode()
+
+
+def test_all_that_was_tried_comes_as_csv(client: Client, search: Run) -> None:
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/runs/{search.uuid}.csv?tried").content.decode())))
+    assert [row["cost_usd"] for row in rows] == ["2.00", "3.00", "4.00"]
+    assert [row["scaling_target"] for row in rows] == ["", "12.5", ""]
+    assert "arrived" in client.get(f"/runs/{search.uuid}.csv").content.decode()
+
+
+def test_no_more_than_four_charts_are_in_view(client: Client, finished: Run, search: Run) -> None:
+    for kind, open_at_first in (("simulation", 1), ("capacity_search", 0)):
+        Run.objects.update(kind=kind)
+        text = client.get(f"/runs/{finished.uuid}/").content.decode()
+        groups = re.findall(r'<details class="chart-group" name="run-charts"[^>]*?( open)?>(.*?)</details>', text, re.S)
+        counts = [group.count("data-figure=") for _open, group in groups]
+        assert counts == [4, 4, 3]
+        assert [bool(is_open) for is_open, _group in groups].count(True) == open_at_first
+        assert text.count("data-figure=") - sum(counts) == (2 if kind == "capacity_search" else 0)
+
+
+def test_shares_on_an_axis_have_the_places_they_need(client: Client, search: Run) -> None:
+    close = [
+        point | {"goodput_share": share} for point, share in zip(searched()["tried"], (0.997, 0.999, 1), strict=True)
+    ]
+    for tried, places in ((searched()["tried"], 0), (close, 2)):
+        Run.objects.update(result={**result(), "search": searched() | {"tried": tried}})
+        texts = figures_of(client, search)["capacity-attainment"]["layout"]["yaxis"]["ticktext"]
+        assert {len(text.removesuffix(" %").partition(".")[2]) for text in texts} == {places}
+
+
+def test_a_fleet_of_a_fixed_size_that_holds_the_limits_can_be_quoted(client: Client, search: Run) -> None:
+    assert "Quote this fleet" not in client.get(f"/runs/{search.uuid}/").content.decode()
+    Run.objects.update(result={**result(), "search": searched() | {"chosen": 2}})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    link = re.search(r'href="(/save/inference/[^"]*)">Quote this fleet', text)
+    assert link is not None
+    assert "then=quote&amp;replicas=2" in link[1]
+    assert "option=a" in link[1]
+    Run.objects.update(result={**result(), "search": searched() | {"chosen": 0}})
+    assert "Quote this fleet" not in client.get(f"/runs/{search.uuid}/").content.decode()
+
+
+def test_a_bill_is_also_a_pace(client: Client, search: Run) -> None:
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "$36.00 an hour, $26,300 a month</dd>" in text
+    assert "At this pace: $90.00 an hour, $65,700 a month." in text
+    assert "The limits hold from $3.00 on" in text
+
+
+def test_the_smallest_fleet_of_an_unchanged_form_is_sized_for_the_plans_load(client: Client, catalog: object) -> None:
+    asked = "model=Llama+3.1+8B&requests_per_second=4&peak_factor=2&headroom=0.2&ttft_ms=2000&tpot_ms=60"
+    text = client.get(f"{FORM}?{asked}").content.decode()
+    assert "Sized for 10 requests/s, as the plan is: 4 on average, peak factor 2, 20% of capacity kept free." in text
+    for load, expected in (("4", None), ("7", 7.0)):
+        typed = {"traffic-requests_per_second": load, "traffic-hours": "0.1", "goal": "smallest"}
+        answer = client.post(FORM, {"question": asked, **typed})
+        assert answer.status_code == 302
+        run = Run.objects.latest("created_at")
+        assert run.kind == "capacity_search"
+        assert run.params["traffic"].get("requests_per_second") == expected
+
+
+def test_a_search_says_what_it_is_sized_for_and_where_it_ended(client: Client, search: Run) -> None:
+    sized = "Sized for this traffic as it is: no peak factor or headroom is added."
+    more = {"replicas": None, "most_replicas": 512, "sized_for": sized}
+    Run.objects.update(result={**result(), "search": searched() | more})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert sized in text
+    assert "It ended at 512 replicas, the most to be tried: more may do, or none." in text
+    Run.objects.update(result={**result(), "usd_per_hour": "2.2500", "search": None})
+    assert "$2.25 an hour" in client.get(f"/runs/{search.uuid}/").content.decode()

@@ -1,0 +1,108 @@
+"""Scenarios in pages: saved, told, compared, cloned and shared."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from planner.models import Role, Scenario, ScenarioComment, ShareLink
+from planner.services.price_book_inputs import DiscountInput, PriceBookInput
+from planner.services.price_books import add_entry, create_price_book
+from planner.services.scenarios import save_scenario
+from tests.frontend.quote_pages import QUERY, address, signed_in
+from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.quote_terms import QUESTION, TRAINING
+
+
+@pytest.mark.usefixtures("catalog")
+def test_save_asks_to_sign_in_and_then_for_an_organization(db: None) -> None:
+    answer = Client().get(f"/save/inference/?{QUERY}")
+    assert answer.status_code == 302
+    assert "login" in answer["Location"]
+    viewer = signed_in(tenant_factory("Elsewhere"), Role.VIEWER)
+    assert "Your organization" in viewer.get(f"/save/inference/?{QUERY}").content.decode()
+    posted = {"question": QUERY, "name": "Chat", "organization_name": ""}
+    assert viewer.post("/save/inference/", posted).status_code == 400
+    saved = viewer.post("/save/inference/", posted | {"organization_name": "Mine"})
+    assert saved.status_code == 302
+    assert Scenario.objects.get().organization.name == "Mine"
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(("kind", "question"), [("inference", QUESTION), ("training", TRAINING)])
+def test_a_scenario_page_tells_the_plan_and_what_changed(tenant: Tenant, kind: str, question: dict[str, Any]) -> None:
+    found = save_scenario(scope=tenant.scope(), name="<b>Chat</b>", kind=kind, question=question)
+    client = signed_in(tenant, Role.PLANNER)
+    page = client.get(address("scenario", tenant, found.uuid)).content.decode()
+    assert "&lt;b&gt;Chat&lt;/b&gt;" in page
+    assert "<b>Chat</b>" not in page
+    changes = client.get(
+        address("scenario-changes", tenant, found.uuid), headers={"HX-Request": "true"}
+    ).content.decode()
+    assert "Nothing: the same question" in changes
+    assert "<html" not in changes
+    whole = client.get(address("scenario-changes", tenant, found.uuid))
+    assert "HX-Request" in whole["Vary"]
+    assert changes.strip() in whole.content.decode()
+    assert address("scenario", tenant, found.uuid) in whole.content.decode()
+    assert "css/tokens.css" in whole.content.decode()
+    opened = client.get(re.search(r'primary" href="(/[^"]*)"', page)[1].replace("&amp;", "&"))  # type: ignore[index]
+    assert opened.status_code == 200
+    assert f"{address('scenarios', tenant)}" in client.get(address("scenarios", tenant)).content.decode()
+
+
+@pytest.mark.usefixtures("catalog")
+def test_amounts_that_are_compared_subtract(tenant: Tenant) -> None:
+    scope = tenant.scope()
+    found = save_scenario(scope=scope, name="Chat", kind="inference", question=QUESTION)
+    book = create_price_book(scope=scope, values=PriceBookInput(name="Contract"))
+    add_entry(scope=scope, book=book, values=DiscountInput(provider="", percent=Decimal(10)))
+    page = signed_in(tenant, Role.PLANNER).get(address("scenario-changes", tenant, found.uuid)).content.decode()
+    less = re.search(r"costs \$([\d,.]+) less", page)
+    row = re.search(r"Cost a month</th><td>\$([\d,.]+)</td><td>\$([\d,.]+)</td>", page)
+    assert less is not None
+    assert row is not None
+    then, now, difference = (Decimal(text.replace(",", "")) for text in (*row.groups(), less[1]))
+    assert then - now == difference > 0
+
+
+@pytest.mark.usefixtures("catalog")
+def test_clone_compare_comment_share_and_revoke(tenant: Tenant) -> None:
+    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
+    client = signed_in(tenant, Role.PLANNER)
+
+    def act(action: str, **post: Any) -> str:
+        done = client.post(address("scenario-act", tenant, found.uuid, action), post, follow=True)
+        return done.content.decode()
+
+    act("clone", name="Chat (copy)")
+    copy = Scenario.objects.get(name="Chat (copy)")
+    compared = client.get(address("compare-scenarios", tenant) + f"?id={found.uuid}&id={copy.uuid}").content.decode()
+    assert "Chat (copy)" in compared
+    assert "figure-comparison" in compared
+    assert "has the first token soonest" in compared
+    act("comment", text="<script>alert(1)</script>")
+    assert "<script>alert" not in client.get(address("scenario", tenant, found.uuid)).content.decode()
+    assert ScenarioComment.objects.get().text.startswith("<script>")
+    page = act("share", name="Board", days="7")
+    link = re.search(r"http://testserver(/shared/[\w-]+/)", page)
+    assert link is not None
+    assert link[1] not in client.get(address("scenario", tenant, found.uuid)).content.decode()
+    anonymous = Client().get(link[1])
+    assert "Chat" in anonymous.content.decode()
+    assert anonymous["Referrer-Policy"] == "no-referrer"
+    assert ShareLink.objects.get().last_used_at is not None
+    act("revoke", link=ShareLink.objects.get().uuid)
+    assert Client().get(link[1]).status_code == 404
+    assert Client().get("/shared/guess/").status_code == 404
+    assert Client().get(f"{link[1]}quote.pdf").status_code == 404
+    act("rename", name="")
+    found.refresh_from_db()
+    assert found.name == "Chat"
+    act("archive")
+    assert "Chat (copy)" in client.get(address("scenarios", tenant)).content.decode()
+    assert client.post(address("scenario-act", tenant, found.uuid, "dance")).status_code == 404
