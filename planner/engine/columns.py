@@ -41,6 +41,21 @@ def _taken(columns: Any, rows: IntArray) -> Any:
     return columns
 
 
+def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
+    """``whole`` with some rows of every column, however deep, taken from ``part``, which has only those.
+
+    >>> replaced({"speed": np.array([1.0, 2.0, 3.0])}, np.array([0, 2]), {"speed": np.array([7.0, 9.0])})
+    {'speed': array([7., 2., 9.])}
+    """
+    if isinstance(whole, Mapping):
+        return {name: replaced(value, rows, part[name]) for name, value in whole.items()}
+    if isinstance(whole, np.ndarray):
+        changed = whole.copy()
+        changed[rows] = part
+        return changed
+    return type(whole)(**{f.name: replaced(getattr(whole, f.name), rows, getattr(part, f.name)) for f in fields(whole)})
+
+
 def alike(columns: Any, count: int) -> tuple[IntArray, IntArray]:
     """The first of every ``count`` rows that have all columns in common, and which of these each row is like.
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +75,3 @@ class SplitSizing:
     """Of the decode side; its estimate is one decode replica's share."""
     prefill: PrefillPools
     cycle: Cycle
-
-
-def replaced(whole: Any, rows: IntArray, part: Any) -> Any:
-    """``whole`` with some rows of every column, however deep, taken from ``part``."""
-    if isinstance(whole, Mapping):
-        return {name: replaced(value, rows, part[name]) for name, value in whole.items()}
-    if isinstance(whole, np.ndarray):
-        changed = whole.copy()
-        changed[rows] = part
-        return changed
-    return type(whole)(**{f.name: replaced(getattr(whole, f.name), rows, getattr(part, f.name)) for f in fields(whole)})

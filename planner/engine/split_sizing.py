@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.engine.columns import replaced
 from planner.engine.inference_evaluate import Evaluated
 from planner.engine.queueing import exponential_quantile, many_server_wait
 from planner.engine.serving import LIMITS, NORMAL_QUANTILES, PERCENTILES, ServingEstimate
@@ -39,7 +40,6 @@ from planner.engine.split_pools import (
     PrefillPools,
     SplitSizing,
     TransferRates,
-    replaced,
 )
 from planner.engine.workload import InferenceQuestion
 
