@@ -71,7 +71,7 @@ class ServingCoefficients:
 
         ``scatter_tokens`` is how far iterations of that mean differ in tokens.
         """
-        ranks = np.clip(prompts, 1.0, self.step.attention_ranks)
+        ranks = np.minimum(np.maximum(prompts, 1.0), self.step.attention_ranks)
         scatter = scatter_tokens / ranks + 0.0 * ranks
         return replace(self, step=self.step._replace(prompt_ranks=ranks, graph_scatter_tokens=scatter))
 

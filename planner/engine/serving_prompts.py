@@ -139,7 +139,9 @@ class Prompts:
     @property
     def further_s(self) -> Any:
         """Each of several beyond the first."""
-        return np.clip((self.several_s - self.one_s) / np.maximum(self.several - 1.0, 0.1), 0.0, self.several_s)
+        several_s = self.several_s
+        further = (several_s - self.one_s) / np.maximum(self.several - 1.0, 0.1)
+        return np.minimum(np.maximum(further, 0.0), several_s)
 
     def left_over(self, chance: Any, arriving: Any, iteration_s: Any) -> tuple[Any, Any]:
         """Where more come in one iteration than fit the next: how much later one's first token is on average, and how
@@ -215,7 +217,6 @@ def prompts_of(
     """
     prompt, context = load.prompt_tokens, load.mean_context
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
-    lone = c.carrying(1.0)
     ranks = c.step.attention_ranks
     room = chunk_room(c, limits, decoding)
     # A prompt sits on one attention rank, whose budget is its share of the replica's.
@@ -227,17 +228,19 @@ def prompts_of(
 
     sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), np.clip(room / prompt - 1.0, 0.0, 1.0))
     longest = np.minimum(own_room, prompt)
-    alone = added(lone, longest)
-    # Few and many at once, each as wide as what is left of the spread on its side.
-    width = HALF_WIDTH * prompt * (company.many - company.few) / 2.0
-    several = np.stack([company.few, company.many])
-    sharing_one = c.carrying(several, width)
-    at_once = np.minimum(several * prompt, np.maximum(room * sharing_one.step.prompt_ranks / ranks, prompt))
-    within = added(sharing_one, at_once)
+    # One, and few and many at once, each as wide as what is left of the spread on its side.
+    width, zero = HALF_WIDTH * prompt * (company.many - company.few) / 2.0, 0.0 * longest
+    together = c.carrying(np.array([zero + 1.0, company.few, company.many]), np.array([zero, width, width]))
+    several = np.array([company.few, company.many])
+    most = room * together.step.prompt_ranks[1:] / ranks
+    at_once = np.minimum(several * prompt, np.maximum(most, prompt))
+    found = added(together, np.array([longest, *at_once]))
+    alone, within = found[0], found[1:]
     one = alone * prompt / longest
     chunks = np.ceil(prompt / own_room)
     crowd, passes = (alone, alone), alone
-    if np.any(prompt > own_room):
+    if (prompt > own_room).any():
+        lone = c.carrying(1.0)
         whole = np.maximum(np.floor(prompt / own_room), 1.0)
         rest = np.maximum(prompt - whole * own_room, 0.0)
         last = np.where(rest > 0.0, added(lone, rest), 0.0)
@@ -250,15 +253,15 @@ def prompts_of(
             passes = np.maximum(full, added(lone, rest, cached + whole * own_room + rest / 2.0))
     fitting = room / prompt
     rest, rest_s = 0.0 * one + 1.0, one
-    if np.any((fitting < MOST_TOGETHER) & (fitting >= 1.0)):
-        rest = 1.0 - fitting % 1.0
-        rest_s = added(lone, rest * prompt)
+    if ((fitting < MOST_TOGETHER) & (fitting >= 1.0)).any():
+        rest = 1.0 - (fitting - np.floor(fitting))
+        rest_s = added(c.carrying(1.0), rest * prompt)
     spread = within * several * prompt / at_once
     over = left_over_s(several - at_once / prompt, rest, rest_s, one)
     return Prompts(
         company=company,
-        added_s=np.stack([0.0 * one, one, *np.where(ranks > 1.0, spread, within + over)]),
-        within_s=np.stack([0.0 * one, one, *np.where(ranks > 1.0, spread, within)]),
+        added_s=np.array([zero, one, *np.where(ranks > 1.0, spread, within + over)]),
+        within_s=np.array([zero, one, *np.where(ranks > 1.0, spread, within)]),
         rest=rest,
         rest_s=rest_s,
         alone_s=alone,
@@ -273,7 +276,8 @@ def prompts_of(
 
 def left_over_s(prompts: Any, rest: Any, rest_s: Any, one_s: Any) -> Any:
     """What later iterations take longer with so many prompts, the first of them in part."""
-    return np.clip(prompts / rest, 0.0, 1.0) * rest_s + np.maximum(prompts - rest, 0.0) * one_s
+    begun = np.minimum(np.maximum(prompts / rest, 0.0), 1.0)
+    return begun * rest_s + np.maximum(prompts - rest, 0.0) * one_s
 
 
 def _crowds(

@@ -15,6 +15,7 @@ Where nobody comes while the last answers are decoded, the replica rests, and th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
@@ -76,7 +77,7 @@ class Found:
     """How often that one carries prompts, and what it then takes longer than one without."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Iterations:
     """Iterations in steady state, with their prompts: arrays over candidates, or over states and candidates."""
 
@@ -95,7 +96,7 @@ class Iterations:
     def of(cls, rate: FloatArray, company: Company, length_s: FloatArray) -> Self:
         """Iterations in such ``company``, which last so long: (4, n)."""
         half = np.maximum(1.0 - company.none - company.one, 0.0) / 2.0
-        chance = np.stack([company.none, company.one, half, half])
+        chance = np.array([company.none, company.one, half, half])
         mean = _mean(chance, length_s)
         return cls(
             rate=rate,
@@ -118,7 +119,7 @@ class Iterations:
         """One without prompts."""
         return self.length_s[0]
 
-    @property
+    @cached_property
     def after_some(self) -> Any:
         """How often nobody comes during one that carries prompts."""
         return _mean(self.chance[1:], self.empty[1:]) / np.maximum(1.0 - self.chance[0], LEAST)
@@ -131,12 +132,12 @@ class Iterations:
         longer = (self.mean_s - self.chance[0] * self.iteration_s) / some
         return self.iteration_s + (1.0 - none) * np.maximum(longer - self.iteration_s, 0.0)
 
-    @property
+    @cached_property
     def met(self) -> Any:
         """How often a random moment finds which: longer ones more often."""
         return self.chance * self.length_s / self.mean_s
 
-    @property
+    @cached_property
     def arriving(self) -> Any:
         """How many come in one on average."""
         return self.rate * self.length_s
@@ -151,7 +152,7 @@ class Iterations:
         """How often nobody comes in one as a random moment finds it."""
         return _mean(self.met, self.empty)
 
-    @property
+    @cached_property
     def no_arrival(self) -> Any:
         """How often nobody comes in one."""
         return _mean(self.chance, self.empty)
@@ -159,11 +160,11 @@ class Iterations:
     @property
     def follows(self) -> Any:
         """How much longer a later one is for each second that one is longer: as the prompts of both go together."""
-        counts = np.stack([0.0 * self.rate, 1.0 + 0.0 * self.rate, self.company.few, self.company.many])
-        off = counts - self.company.mean
+        company, mean = self.company, self.company.mean
+        off = np.array([-mean, 1.0 - mean, company.few - mean, company.many - mean])
         spread = _mean(self.chance, off**2)
         slope = _mean(self.chance * off, self.length_s) / np.maximum(spread, LEAST)
-        return np.clip(self.rate * slope, 0.0, MOST_FOLLOWED)
+        return np.minimum(np.maximum(self.rate * slope, 0.0), MOST_FOLLOWED)
 
     def rests_after(self, decodes: Any, lookahead: Any) -> Any:
         """How often an iteration with prompts is the last of all that carry some, until the replica has rested."""
@@ -181,9 +182,8 @@ class Iterations:
         chance = self.chance * (some / np.maximum(1.0 - self.chance[0], LEAST))
         chance[0] = none
         begun = some * rests
-        arriving = self.rate * self.length_s
-        came = chance * arriving
-        mean, pairs = came.sum(axis=0) + begun, _mean(came, arriving)
+        came = chance * self.arriving
+        mean, pairs = came.sum(axis=0) + begun, _mean(came, self.arriving)
         one = _mean(came, self.empty) + begun
         # E m (m - 1) of a mixture of Poisson counts is that of its squared means; one that comes for sure adds nothing.
         return Company._of(none, one, mean, pairs)
@@ -220,4 +220,4 @@ def beside_one(nobody: Any, others: Any) -> Company:
 
 def _mean(chance: FloatArray, value: FloatArray) -> Any:
     """Over states."""
-    return np.einsum("ij,ij->j", chance, value)
+    return (chance * value).sum(axis=0)

@@ -172,14 +172,15 @@ def decode_time(c: StepCoefficients, decode_sequences: FloatArray, decode_contex
     sequences = decode_sequences * share
     dense_work = c.dense_token_s * (sequences + c.dense_tile_tokens) + c.head_token_s * sequences
     busy = _longer(c.dense_weights_s, dense_work)
-    if np.any(c.expert_weights_s):
+    if np.asarray(c.expert_weights_s).any():
         busy = busy + _experts(c, decode_sequences * stages)
     attention = decode_context_tokens * c.context_token_s
-    if np.any(c.window_token_s):
+    if np.asarray(c.window_token_s).any():
         attention = attention + np.minimum(decode_context_tokens, decode_sequences * c.window_tokens) * c.window_token_s
     busy = busy + attention * share + sequences * (c.state_s + c.collective_token_s) + c.collective_s
-    if np.any(np.asarray(c.graph_tokens) < 0.0):
-        busy = np.where(np.asarray(c.graph_tokens) < 0.0, _longer(busy, c.prefill_launch_s), busy)
+    eager = np.asarray(c.graph_tokens) < 0.0
+    if eager.any():
+        busy = np.where(eager, _longer(busy, c.prefill_launch_s), busy)
     seconds: FloatArray = busy + c.layers_s + c.step_s + c.sequence_s * decode_sequences / c.attention_ranks
     return seconds
 
