@@ -43,6 +43,8 @@ NO_VALUES = ("required", "conflict", "empty_filter")
 """Faults whose ``allowed`` names no values of the field."""
 USEFUL = 0.001
 """A bound below it is no value anybody means."""
+FARTHEST = Decimal("1e300")
+"""Numbers beyond it are as far from every bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +148,8 @@ def _numbers(error: FieldError, spec: FieldSpec, typed: str) -> Iterator[str]:
         value = Decimal(typed)
         if not value.is_finite():
             return
+        # Exponents may have any number of digits, beyond what can be computed with.
+        value = min(max(value, -FARTHEST), FARTHEST)
     except ArithmeticError:
         if error.code == "ambiguous":
             yield from (default_text(float(number)) for number in allowed)

@@ -20,6 +20,7 @@ from planner.engine.field_spec import read_fields, specs
 
 Input = TypeVar("Input")
 
+MOST_DIGITS = 6
 NUMBER_KINDS = ("number", "integer", "decimal")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 _ONE_GROUP = {
@@ -30,6 +31,15 @@ _GROUPS = (
     (".", ",", re.compile(r"[+-]?[1-9]\d{0,2}((\.\d{3}){2,}(,\d+)?|(\.\d{3})+,\d+)", re.ASCII)),
     (",", ".", re.compile(r"[+-]?[1-9]\d{0,2}((,\d{3}){2,}(\.\d+)?|(,\d{3})+\.\d+)", re.ASCII)),
 )
+
+
+def whole_number(text: str) -> int | None:
+    """What an address or a button counts, such as a version or a row; None for anything else or of too many digits.
+
+    >>> whole_number("12"), whole_number("-1"), whole_number("1.5"), whole_number("9" * 5000)
+    (12, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def plain_number(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -20,6 +21,7 @@ from frontend import quote_words
 from frontend.forms import allowed_text, error_text
 from frontend.once import made_once
 from frontend.quote_form import QuoteForm, build_quote_form, posted_terms, unclear_numbers
+from frontend.quote_rows import edit_rows, of_filled_rows
 from frontend.quote_shown import shown_quote
 from frontend.views.guard import organization_page
 from frontend.views.shared import NEW_LINK, new_link
@@ -30,17 +32,12 @@ from planner.selectors import quotes as read
 from planner.selectors import scenarios as read_scenarios
 from planner.selectors.scope import Scope
 from planner.services import quote_files, quotes
-from planner.services.plan_json import plain
 from planner.services.quote_import import MOST_BYTES, import_lines
 from planner.services.quote_plan import suggested_items
 from planner.services.share_links import revoke_link
+from planner.services.tenancy import lock
 
 PAGE_SIZE = 50
-NEW_ROWS: dict[str, dict[str, Any]] = {
-    "items": {"category": "services", "unit": "piece", "quantity": 1, "cadence": "monthly"},
-    "shares": {"category": "discount", "percent": "0", "of": []},
-    "fx": {"base": "USD", "quote": "IDR", "rate": "", "rate_date": "", "source": ""},
-}
 
 
 @organization_page("planner.view_quote")
@@ -162,57 +159,41 @@ def import_csv(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
 def _change(request: HttpRequest, scope: Scope, quote: Quote) -> HttpResponse:
     """Save the form, with a row added or taken out where a button asks for that, and issue where asked."""
     terms = posted_terms(request.POST.dict())
-    seen = request.POST.get("seen", "")
-    if seen and seen != _state(quote):
-        # What was typed stays in the form; saved once more, it takes the place of what there is now.
-        fault = FieldError(
-            field="",
-            value=None,
-            message="Somebody has changed this draft meanwhile: what it says now stands above.",
-            allowed="look, and save again to write over it",
-        )
-        return _page(request, scope, quote, terms=terms, errors=[fault], status=409)
     action, _sep, what = request.POST.get("action", "save").partition(":")
-    _edit_rows(terms, action, what, quote)
-    if unclear := unclear_numbers(terms):
-        return _page(request, scope, quote, terms=terms, errors=unclear, status=400)
     try:
-        quote = quotes.change_quote(scope=scope, quote=quote, changes=terms)
+        with transaction.atomic():
+            # Nobody else's change fits between the look at the draft and its change.
+            lock(scope.organization)
+            quote = read.quote(scope, quote.uuid)
+            seen = request.POST.get("seen", "")
+            if seen and seen != _state(quote):
+                return _page(request, scope, quote, terms=terms, errors=[_changed_meanwhile()], status=409)
+            edit_rows(terms, action, what, quote.scenario_version, _own_language(quote))
+            if unclear := unclear_numbers(terms):
+                return _page(request, scope, quote, terms=terms, errors=unclear, status=400)
+            quote = quotes.change_quote(scope=scope, quote=quote, changes=terms)
         if action == "issue":
             quote = quotes.issue_quote(scope=scope, quote=quote)
             messages.success(request, _("Issued as %(number)s.") % {"number": quote.number})
     except InvalidQuestion as invalid:
-        errors = _of_filled_rows(invalid.errors, terms) if action == "add" else invalid.errors
+        errors = of_filled_rows(invalid.errors, terms) if action == "add" else invalid.errors
         return _page(request, scope, quote, terms=terms, errors=errors, status=400 if errors else 200)
     return redirect("quote", slug=scope.organization.slug, uuid=quote.uuid)
 
 
-def _of_filled_rows(errors: Sequence[FieldError], terms: Mapping[str, Any]) -> list[FieldError]:
-    """Without the faults of rows that nobody has filled in yet: they stand in the form, to be saved with it."""
-    empty = tuple(
-        f"{section}.{place}."
-        for section, new in NEW_ROWS.items()
-        for place, row in enumerate(terms[section])
-        if all(str(row.get(name) or "") in ("", str(value)) for name, value in new.items() if name != "of")
+def _changed_meanwhile() -> FieldError:
+    """What was typed stays in the form; saved once more, it takes the place of what there is now."""
+    return FieldError(
+        field="",
+        value=None,
+        message="Somebody has changed this draft meanwhile: what it says now stands above.",
+        allowed="look, and save again to write over it",
     )
-    return [error for error in errors if not error.field.startswith(empty)]
 
 
 def _state(quote: Quote) -> str:
     """Another one after every change of the row."""
     return quote.updated_at.isoformat()
-
-
-def _edit_rows(terms: dict[str, Any], action: str, what: str, quote: Quote) -> None:
-    section, _sep, place = what.partition("-")
-    if action == "add" and section in NEW_ROWS:
-        terms[section].append(dict(NEW_ROWS[section]))
-    elif action == "remove" and section in NEW_ROWS and place.isdecimal() and int(place) < len(terms[section]):
-        del terms[section][int(place)]
-    elif action == "suggest" and quote.scenario_version is not None and section.isdecimal():
-        suggestions = suggested_items(quote.scenario_version, _own_language(quote))
-        if int(section) < len(suggestions):
-            terms["items"].append(plain(suggestions[int(section)]))
 
 
 def _page(

@@ -21,6 +21,7 @@ from frontend.once import made_once
 from frontend.query import Asked, canonical_query, read_query
 from frontend.quote_words import document_language
 from frontend.tenancy import active_scope, my_scopes
+from frontend.typed_numbers import whole_number
 from frontend.views.guard import needs_catalog, organization_page, signed_in
 from frontend.views.shared import NEW_LINK, new_link
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -35,8 +36,6 @@ from planner.services.share_links import revoke_link
 from planner.services.tenancy import Conflict
 
 PAGE_SIZE = 50
-MOST_DIGITS = 5
-"""Of a number of replicas."""
 
 
 @signed_in
@@ -48,7 +47,7 @@ def save_plan(request: HttpRequest, kind: str) -> HttpResponse:
     source = QueryDict(request.POST.get("question", "")[:20_000]) if request.method == "POST" else request.GET
     asked = read_query(_without(source, "then", "replicas"), this.question_type)
     sent = request.POST if request.method == "POST" else request.GET
-    then, replicas = sent.get("then", ""), _replicas(sent.get("replicas", ""))
+    then, replicas = sent.get("then", ""), whole_number(sent.get("replicas", "")) or 0
     scopes = [scope for scope in my_scopes(request) if scope.allows("planner.change_scenario")]
     errors: list[FieldError] = list(asked.errors)
     if request.method == "POST" and not errors:
@@ -102,8 +101,7 @@ def scenario_list(request: HttpRequest, scope: Scope) -> HttpResponse:
 def scenario_page(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
     """One scenario: what a version says, its other versions, comments and links."""
     found = read.scenario(scope, uuid)
-    number = request.GET.get("version", "")
-    version = read.version_of(found, int(number) if number.isdecimal() and len(number) < 7 else None)
+    version = read.version_of(found, whole_number(request.GET.get("version", "")))
     can_change = scope.allows("planner.change_scenario")
     context = {
         "scope": scope,
@@ -128,8 +126,7 @@ def scenario_page(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpRespons
 def changes(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
     """What has changed since a version was saved; asked for by the page, because it plans again."""
     found = read.scenario(scope, uuid)
-    number = request.GET.get("version", "")
-    version = read.version_of(found, int(number) if number.isdecimal() and len(number) < 7 else None)
+    version = read.version_of(found, whole_number(request.GET.get("version", "")))
     context = {
         "changes": what_changed(scope=scope, version=version),
         "version": version,
@@ -199,7 +196,7 @@ def _done(request: HttpRequest, scope: Scope, found: Scenario, action: str) -> S
                 lambda uuid: scope.rows(ShareLink).filter(uuid=uuid).exists(),
             )
         case "revoke":
-            link = scope.get(ShareLink, _uuid(post.get("link", "")))
+            link = scope.get_in(ShareLink, _uuid(post.get("link", "")), scenario=found)
             revoke_link(scope=scope, link=link)
             messages.success(request, _("The link finds nothing from now on."))
         case _:
@@ -214,11 +211,6 @@ def _chosen_scope(request: HttpRequest, scopes: list[Scope]) -> Scope:
         made = create_organization(user=request.user, name=request.POST.get("organization_name", ""))
         return scope_of(user=request.user, organization=made.uuid)
     return next((each for each in scopes if each.organization.slug == request.POST.get("organization")), scopes[0])
-
-
-def _replicas(text: str) -> int:
-    """Of a simulated fleet to be quoted; 0 for the plan's own."""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS else 0
 
 
 def _saved(

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from frontend import quote_words
 from frontend.answers.saved import present_saved
 from frontend.quote_shown import shown_quote
+from frontend.typed_numbers import whole_number
 from planner.documents.wording import wording
 from planner.models import Quote, QuoteStatus, Scenario, ShareLink
 from planner.selectors.scenarios import shared_link, version_of
@@ -52,7 +53,8 @@ def shared_pdf(request: HttpRequest, token: str) -> HttpResponse:
 def new_link(request: HttpRequest, scope: Scope, shown: Scenario | Quote) -> UUID:
     """Make a link as the form asks; its secret is shown once, on the next page of this session alone."""
     days = request.POST.get("days", "")
-    lasts = int(days) if days.isdecimal() and len(days) < 6 else None
+    # Without a number it is good until revoked; one that can't be read is none that is allowed.
+    lasts = (whole_number(days) or 0) if days else None
     link, token = create_link(scope=scope, shown=shown, name=request.POST.get("name", ""), days=lasts)
     request.session[NEW_LINK] = request.build_absolute_uri(reverse("shared", args=[token]))
     return link.uuid

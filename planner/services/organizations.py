@@ -54,7 +54,7 @@ def create_organization(*, user: User, name: str) -> Organization:
 def rename_organization(*, scope: Scope, name: str) -> Organization:
     """Give the organization another name; its address stays."""
     scope.require("planner.change_organization")
-    organization = Organization.objects.select_for_update().get(pk=scope.organization.pk)
+    organization = Organization.objects.select_for_update(no_key=True).get(pk=scope.organization.pk)
     organization.name = checked_name(name)
     organization.save(update_fields=["name"])
     return organization

@@ -40,8 +40,9 @@ def tenant_write(service: Callable[P, Result]) -> Callable[P, Result]:
 
 
 def lock(organization: Organization) -> None:
-    """Let the organization's other writers wait until this transaction ends.
+    """Let whoever else locks the organization wait until this transaction ends.
 
-    SQLite writers wait for each other anyhow.
+    Rows that point at it can still be written: else a writer that holds one of its rows and adds another would wait
+    for this transaction, and this one for that row. SQLite writers wait for each other anyhow.
     """
-    Organization.objects.select_for_update().get(pk=organization.pk)
+    Organization.objects.select_for_update(no_key=True).get(pk=organization.pk)

@@ -99,3 +99,17 @@ def test_the_simulations_form_keeps_what_was_typed(client: Client) -> None:
     again = client.get(f"/simulations/new/{links['Use 3 h']}").content.decode()
     assert re.search(r'name="traffic-hours"[^>]* value="3"', again)
     assert re.search(r'name="traffic-input_median"[^>]* value="77"', again)
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize("field", ["requests_per_second", "concurrency", "headroom", "budget_usd_month"])
+@pytest.mark.parametrize(("typed", "fixed"), [("9e9999999", True), ("-9e9999999", True), ("1e-9999999", False)])
+def test_numbers_with_exponents_beyond_all_bounds_are_faults_with_fixes(
+    client: Client, field: str, typed: str, fixed: bool
+) -> None:
+    given = {"model": "Llama 3.1 8B", "requests_per_second": "1"}
+    if field == "concurrency":
+        del given["requests_per_second"]
+    response = client.get("/", given | {field: typed})
+    assert response.status_code in ((400,) if fixed else (200, 400))
+    assert bool(fixes_of(response.content.decode())) or not fixed

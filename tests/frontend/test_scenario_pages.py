@@ -106,3 +106,20 @@ def test_clone_compare_comment_share_and_revoke(tenant: Tenant) -> None:
     act("archive")
     assert "Chat (copy)" in client.get(address("scenarios", tenant)).content.decode()
     assert client.post(address("scenario-act", tenant, found.uuid, "dance")).status_code == 404
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_link_is_made_and_revoked_as_its_form_says_or_not_at_all(tenant: Tenant) -> None:
+    found = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
+    other = save_scenario(scope=tenant.scope(), name="Search", kind="inference", question=QUESTION)
+    client = signed_in(tenant, Role.PLANNER)
+    for days in ("a month", "-7", "0", "366", "9" * 5000, "\u0663"):
+        page = client.post(address("scenario-act", tenant, found.uuid, "share"), {"days": days}, follow=True)
+        assert "1 to 365 days" in page.content.decode(), days
+    assert not ShareLink.objects.exists()
+    client.post(address("scenario-act", tenant, found.uuid, "share"), {"days": ""})
+    link = ShareLink.objects.get()
+    assert link.expires_at is None
+    elsewhere = client.post(address("scenario-act", tenant, other.uuid, "revoke"), {"link": str(link.uuid)})
+    link.refresh_from_db()
+    assert (elsewhere.status_code, link.revoked_at) == (404, None)

@@ -148,10 +148,15 @@ def check_settings(settings: SimulationQuestion) -> None:
             say("whole numbers from 1 to {most:,}", most=settings.max_batch),
         )
         for size in settings.preferred_batches
-        if not (size.isdecimal() and 1 <= int(size) <= settings.max_batch)
+        if not _is_size(size, settings.max_batch)
     ]
     if errors:
         raise InvalidQuestion(errors)
+
+
+def _is_size(text: str, most: int) -> bool:
+    """Whether it is a whole number from 1 to ``most``, in digits that are no more than its own."""
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 1 <= int(text) <= most
 
 
 def places_of(settings: SimulationQuestion, planned: int) -> int:
