@@ -15,6 +15,9 @@ from django.utils.translation import gettext as _
 
 Number = int | float | Decimal
 
+HOURS_PER_DAY = 24
+MS_PER_DAY = 86_400_000
+
 NOTHING = "–"
 """Shown where a value is unknown: never 0."""
 
@@ -154,13 +157,15 @@ def band(low: float, high: float) -> str:
 
 
 def days(value: float | None) -> str:
-    """Calendar days, or hours below two days.
+    """Calendar days, hours below two days, minutes and less below two hours.
 
-    >>> days(21.4), days(0.5)
-    ('21.4 days', '12 hours')
+    >>> days(21.4), days(0.5), days(0.0365), days(0.0003)
+    ('21.4 days', '12 hours', '53 min', '25.9 s')
     """
     if value is None or not math.isfinite(value):
         return NOTHING
+    if value * HOURS_PER_DAY < 2:
+        return duration(value * MS_PER_DAY)
     if value < 2:
         return _("%(n)s hours") % {"n": rounded(value * 24)}
     return _("%(n)s days") % {"n": rounded(value)}

@@ -43,9 +43,10 @@ def _rows(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
             _("Price of a node"),
             lambda side: _("%(money)s /h") % {"money": numbers.money(float(side.price["usd_per_node_hour"]))},
         ),
-        (_("TTFT"), lambda side: _latency(side, "ttft_ms")),
+        # Nobody waits for a job's answers one by one.
+        (_("TTFT"), lambda side: numbers.NOTHING if side.job else _latency(side, "ttft_ms")),
         (_("TPOT"), lambda side: _latency(side, "tpot_ms")),
-        (_("Duration"), lambda side: numbers.days(side.speed.get("days"))),
+        (_("Duration"), _duration),
         (_("Limited by"), lambda side: answer_words.limit(side.limit)),
         (_("Confidence"), _confidence),
         (_("Priced on"), lambda side: side.priced_on),
@@ -58,11 +59,21 @@ def _rows(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
 
 def _cost(side: Side) -> str:
     money = numbers.money(side.usd)
-    return money if "days" in side.speed else _("%(money)s a month") % {"money": money}
+    return money if _ends(side) else _("%(money)s a month") % {"money": money}
+
+
+def _ends(side: Side) -> bool:
+    """Whether it is paid for as a whole: a run or a job, not a service month by month."""
+    return "days" in side.speed or side.job is not None
+
+
+def _duration(side: Side) -> str:
+    """Of a training run or of an offline job."""
+    return numbers.days(side.speed.get("days") if side.job is None else float(side.job["hours"]) / 24)
 
 
 def _against(side: Side, first: Side) -> str:
-    if side is first or not first.usd or ("days" in side.speed) != ("days" in first.speed):
+    if side is first or not first.usd or _ends(side) != _ends(first):
         return numbers.NOTHING
     share = float(side.usd / first.usd) - 1
     return f"{'+' if share >= 0 else '−'}{numbers.percent(abs(share))}"
@@ -86,9 +97,9 @@ def _cost_chart(sides: Sequence[Side]) -> Chart:
 
 
 def _speed_charts(sides: Sequence[Side]) -> Iterator[Chart]:
-    """Waits of served models, days of training runs; none where the two are mixed or a figure is missing."""
-    waits = [float((side.speed.get("ttft_ms") or {}).get("p95") or 0) for side in sides]
-    days = [float(side.speed.get("days") or 0) for side in sides]
+    """Waits of served models, days of runs and jobs; none where the two are mixed or a figure is missing."""
+    waits = [0.0 if side.job else float((side.speed.get("ttft_ms") or {}).get("p95") or 0) for side in sides]
+    days = [float(side.job["hours"]) / 24 if side.job else float(side.speed.get("days") or 0) for side in sides]
     if all(waits):
         quickest = sides[waits.index(min(waits))]
         words_of = {"name": quickest.name, "time": numbers.duration(min(waits))}

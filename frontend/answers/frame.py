@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from django.utils.translation import gettext as _
@@ -58,6 +59,28 @@ def compared(options: Sequence[Option], chosen: Option) -> list[Option]:
     return bars[:COMPARED]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeScale:
+    """The unit that an axis of times is drawn in."""
+
+    a_day: float
+    """Units in a day."""
+    title: str
+
+
+def time_scale(days: Sequence[float]) -> TimeScale:
+    """Days where anything takes two or more, else hours, or minutes where something takes less than some of those.
+
+    >>> time_scale([0.5, 21.0]).a_day, time_scale([0.3, 1.5]).a_day, time_scale([0.0003, 0.5]).a_day
+    (1.0, 24.0, 1440.0)
+    """
+    if max(days, default=0.0) >= 2:
+        return TimeScale(a_day=1.0, title=_("Calendar days, log scale"))
+    if min(days, default=0.0) * 24 >= 0.1:
+        return TimeScale(a_day=24.0, title=_("Hours until it is done, log scale"))
+    return TimeScale(a_day=1440.0, title=_("Minutes until it is done, log scale"))
+
+
 def tradeoff_chart(
     points: Sequence[scatter.Point], x: canvas.Axis, y: canvas.Axis, chosen_id: str, title: str
 ) -> Chart:
@@ -67,10 +90,12 @@ def tradeoff_chart(
     rest = _("Others")
     note = _("Dotted: the Pareto front, where nothing is both cheaper and faster. Ringed: the option described here.")
     if len(near) < len(points):
-        note += " " + _("Not drawn: %(n)d options above %(times)d times the cheapest.") % {
-            "n": len(points) - len(near),
-            "times": REACH,
-        }
+        left_out = len(points) - len(near)
+        note += " " + ngettext(
+            "Not drawn: %(n)d option above %(times)d times the cheapest.",
+            "Not drawn: %(n)d options above %(times)d times the cheapest.",
+            left_out,
+        ) % {"n": left_out, "times": REACH}
     legend = tuple(
         Part(key=name, label=name, value="", share="", swatch=f"symbol-{n + 1}")
         for name, n in scatter.legend(near, rest)

@@ -11,6 +11,7 @@ from django.utils.translation import ngettext
 from frontend import answer_words, numbers, words
 from frontend.answers import explanations, frame, parts
 from frontend.answers.inference_charts import charts, paid
+from frontend.answers.inference_job import job_figures
 from frontend.answers.inference_table import columns, row
 from frontend.answers.shown import Answer, KeyFigure
 from frontend.sentences import shown
@@ -27,7 +28,7 @@ def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str
     return Answer(
         sentence=_sentence(chosen, at),
         detail=_detail(chosen),
-        figures=_figures(chosen, at),
+        figures=_figures(chosen, at, plan.question),
         charts=charts(plan, chosen, at),
         table_title=frame.table_title(plan),
         columns=columns(at, is_job=chosen.job is not None),
@@ -54,7 +55,7 @@ def _bar(option: InferenceOption, at: str) -> tuple[str, str]:
     """The phone's bar: cost and wait, of a job its own cost and hours."""
     if option.job is not None:
         cost = _("%(money)s for the job") % {"money": numbers.money(option.job.usd)}
-        return cost, _("%(hours)s hours") % {"hours": numbers.rounded(option.job.hours)}
+        return cost, numbers.days(option.job.hours / 24)
     return (
         _("%(money)s a month") % {"money": numbers.money(option.price.usd_per_month)},
         _("TTFT %(time)s") % {"time": numbers.duration(option.speed.ttft_ms.get(at))},
@@ -71,10 +72,10 @@ def _sentence(option: InferenceOption, at: str) -> str:
         "at": words.choice(at),
     }
     if option.job is not None:
-        return _("%(cluster)s: %(requests)s requests in %(hours)s hours, %(cost)s for the job.") % {
+        return _("%(cluster)s: %(requests)s requests in %(time)s, %(cost)s for the job.") % {
             "cluster": parts.cluster_name(option.cluster),
             "requests": numbers.fixed(option.job.requests),
-            "hours": numbers.rounded(option.job.hours),
+            "time": numbers.days(option.job.hours / 24),
             "cost": numbers.money(option.job.usd),
         }
     if not option.usd_per_million_output:
@@ -102,9 +103,8 @@ def _detail(option: InferenceOption) -> str:
     return " · ".join(pieces)
 
 
-def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
-    speed, price = option.speed, option.price
-    ttft, tpot = speed.ttft_ms.get(at), speed.tpot_ms.get(at)
+def _figures(option: InferenceOption, at: str, question: Mapping[str, object]) -> tuple[KeyFigure, ...]:
+    price = option.price
     cost = KeyFigure(
         label=_("Cost"),
         value=_("%(money)s /h") % {"money": numbers.money(price.usd_per_hour, 5)},
@@ -115,6 +115,15 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
             parts.tokens_price(option),
         ),
     )
+    if option.job is not None:
+        return cost, *job_figures(option, option.job, question.get("offline_hours"))
+    return cost, *_service_figures(option, at)
+
+
+def _service_figures(option: InferenceOption, at: str) -> tuple[KeyFigure, KeyFigure]:
+    """How fast it is at the peak, and what is left then."""
+    speed = option.speed
+    ttft, tpot = speed.ttft_ms.get(at), speed.tpot_ms.get(at)
     pace = KeyFigure(
         label=_("Speed at the peak"),
         value=f"{numbers.duration(ttft)} · {numbers.duration(tpot)}" if tpot else numbers.duration(ttft),
@@ -134,16 +143,11 @@ def _figures(option: InferenceOption, at: str) -> tuple[KeyFigure, ...]:
         notes=(
             _("%(peak)s of %(capacity)s requests/s at the peak")
             % {"peak": numbers.rounded(speed.peak_requests_s), "capacity": numbers.rounded(speed.capacity_requests_s)},
-            _("KV cache %(kv)s full · %(now)s of %(most)s requests in flight")
-            % {
-                "kv": numbers.percent(speed.kv_cache_used),
-                "now": numbers.rounded(speed.concurrency),
-                "most": numbers.rounded(speed.max_concurrency),
-            },
-            _pool(option),
+            parts.in_flight(option),
+            parts.kv_pool(option),
         ),
     )
-    return cost, pace, room
+    return pace, room
 
 
 def _likely(ttft_ms: float | None, option: InferenceOption) -> str:
@@ -155,13 +159,3 @@ def _likely(ttft_ms: float | None, option: InferenceOption) -> str:
 def _likely_tpot(tpot_ms: float | None, option: InferenceOption) -> str:
     within = parts.spread(tpot_ms, option.tpot_confidence) if tpot_ms else ""
     return _("TPOT likely %(range)s") % {"range": within} if within else ""
-
-
-def _pool(option: InferenceOption) -> str:
-    """How sure the KV pool's size is, and with it all that fits."""
-    confidence = option.memory_confidence
-    return _("KV pool %(band)s, %(kind)s: %(basis)s") % {
-        "band": numbers.band(confidence.low, confidence.high),
-        "kind": str(answer_words.CONFIDENCE[confidence.kind]),
-        "basis": shown(confidence.basis),
-    }

@@ -31,24 +31,26 @@ def _tradeoff(plan: InferencePlan, chosen: InferenceOption, at: str) -> Chart:
     def takes(option: InferenceOption) -> float:
         return option.speed.ttft_ms.get(at) or 0.0 if option.job is None else option.job.hours
 
+    known = [option for option in plan.options if takes(option) and paid(option) > 0]
     limit = plan.question.get("ttft_ms" if chosen.job is None else "offline_hours")
+    scale = frame.time_scale([takes(option) / 24 for option in known]) if chosen.job else None
+    of_unit = 1.0 if scale is None else scale.a_day / 24
     x = canvas.Axis(
-        title=_wait_title(chosen, at),
-        tick=numbers.rounded if chosen.job else numbers.duration,
-        limit=float(limit) if isinstance(limit, int | float) else None,
+        title=_("TTFT %(at)s, log scale") % {"at": words.choice(at)} if scale is None else scale.title,
+        tick=numbers.duration if scale is None else numbers.rounded,
+        limit=float(limit) * of_unit if isinstance(limit, int | float) else None,
         limit_label=_("your time") if chosen.job else _("your TTFT limit"),
     )
     y = canvas.Axis(
         title=_("USD for the job, log scale") if chosen.job else _("USD a month, log scale"),
         tick=lambda value: "$" + numbers.compact_money(value),
     )
-    known = [option for option in plan.options if takes(option) and paid(option) > 0]
     points = [
         scatter.Point(
             id=option.id,
             group=parts.accelerator(option.cluster),
             label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(paid(option)))}",
-            x=takes(option),
+            x=takes(option) * of_unit,
             y=float(paid(option)),
             hover=_hover(option, at),
         )
@@ -59,12 +61,6 @@ def _tradeoff(plan: InferencePlan, chosen: InferenceOption, at: str) -> Chart:
     else:
         title = _("Cost against time") if chosen.job else _("Cost against wait for the first token")
     return frame.tradeoff_chart(points, x, y, chosen.id, title)
-
-
-def _wait_title(option: InferenceOption, at: str) -> str:
-    if option.job is not None:
-        return _("Hours until it is done, log scale")
-    return _("TTFT %(at)s, log scale") % {"at": words.choice(at)}
 
 
 def bill_parts(option: InferenceOption, mean_requests_s: float) -> dict[str, float]:

@@ -22,7 +22,7 @@ def columns(at: str, *, is_job: bool = False) -> tuple[Column, ...]:
         cost = Column(key="month", label=_("$/job"), help=_("USD for the hours that the job takes"))
         pace = Column(
             key="ttft",
-            label=_("Hours"),
+            label=_("Time"),
             help=_("Until the last request is answered"),
             second=f"TPOT {percentile}",
             second_help=_("Time per output token after the first"),
@@ -97,7 +97,7 @@ def _tokens_cell(option: InferenceOption) -> Cell:
 
 def _hours_cell(hours: float, next_ms: float | None) -> Cell:
     return Cell(
-        text=numbers.rounded(hours),
+        text=numbers.days(hours / 24),
         sort=str(hours),
         exact=f"{hours} h",
         sub=numbers.duration(next_ms or None),

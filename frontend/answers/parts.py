@@ -199,3 +199,23 @@ def ways_out(advice: Sequence[Advice], given: Mapping[str, str], question_type: 
         if not item.is_warning
         for changes in [{name: default_text(value) for name, value in item.changes.items()}]
     )
+
+
+def in_flight(option: InferenceOption) -> str:
+    """How full the KV cache is, and how many requests are served at a time."""
+    speed = option.speed
+    return _("KV cache %(kv)s full · %(now)s of %(most)s requests in flight") % {
+        "kv": numbers.percent(speed.kv_cache_used),
+        "now": numbers.rounded(speed.concurrency),
+        "most": numbers.rounded(speed.max_concurrency),
+    }
+
+
+def kv_pool(option: InferenceOption) -> str:
+    """How sure the KV pool's size is, and with it all that fits."""
+    confidence = option.memory_confidence
+    return _("KV pool %(band)s, %(kind)s: %(basis)s") % {
+        "band": numbers.band(confidence.low, confidence.high),
+        "kind": str(answer_words.CONFIDENCE[confidence.kind]),
+        "basis": shown(confidence.basis),
+    }

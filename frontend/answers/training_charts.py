@@ -45,10 +45,12 @@ def bill_parts(option: TrainingOption) -> dict[str, float]:
 
 def _tradeoff(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
     limit = plan.question.get("finish_days")
+    drawn = [option for option in plan.options if option.speed.days > 0 and option.usd_total > 0]
+    scale = frame.time_scale([option.speed.days for option in drawn])
     x = canvas.Axis(
-        title=_("Calendar days, log scale"),
+        title=scale.title,
         tick=numbers.rounded,
-        limit=float(limit) if isinstance(limit, int | float) else None,
+        limit=float(limit) * scale.a_day if isinstance(limit, int | float) else None,
         limit_label=_("your deadline"),
     )
     y = canvas.Axis(title=_("USD for the run, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
@@ -57,12 +59,11 @@ def _tradeoff(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
             id=option.id,
             group=parts.accelerator(option.cluster),
             label=f"{parts.short_name(option.cluster)}, ${numbers.compact_money(float(option.usd_total))}",
-            x=option.speed.days,
+            x=option.speed.days * scale.a_day,
             y=float(option.usd_total),
             hover=_hover(option),
         )
-        for option in plan.options
-        if option.speed.days > 0 and option.usd_total > 0
+        for option in drawn
     ]
     return frame.tradeoff_chart(points, x, y, chosen.id, _finding(plan.options))
 

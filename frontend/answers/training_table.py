@@ -14,6 +14,9 @@ from frontend.query import canonical_query
 from planner.engine.training_answers import TrainingOption
 from planner.engine.training_question import TrainingQuestion
 
+DEAR = 1000
+"""USD."""
+
 
 def columns() -> tuple[Column, ...]:
     """The columns."""
@@ -29,8 +32,8 @@ def columns() -> tuple[Column, ...]:
         ),
         Column(
             key="days",
-            label=_("Days"),
-            help=_("Calendar days, goodput included"),
+            label=_("Time"),
+            help=_("Calendar time, goodput included"),
             second=_("GPU-hours"),
             second_help=_("Hours of all GPUs used"),
         ),
@@ -66,9 +69,12 @@ def row(option: TrainingOption, given: Mapping[str, str], chosen_id: str) -> Row
         is_front=option.on_pareto_front,
         cells=(
             table_cells.money_cell(price.usd_per_gpu_hour, second=price.usd_per_node_hour),
-            table_cells.money_cell(option.usd_total, 0, second=option.usd_per_million_tokens),
+            # Of little money the cents tell runs apart.
+            table_cells.money_cell(
+                option.usd_total, 0 if option.usd_total >= DEAR else 2, second=option.usd_per_million_tokens
+            ),
             Cell(
-                text=numbers.fixed(speed.days, 1),
+                text=numbers.days(speed.days),
                 sort=str(speed.days),
                 exact=f"{speed.days} d · {speed.gpu_hours} GPU-h",
                 sub=numbers.rounded(speed.gpu_hours),

@@ -35,7 +35,7 @@ def usd_less(value: Decimal) -> str:
 
 @register.filter
 def scenario_cost(version: ScenarioVersion, scenario: Scenario | None = None) -> str:
-    """A month of serving, or the whole run."""
+    """A month of serving, or the whole run or offline job."""
     kind = (scenario or version.scenario).kind
     money = numbers.money(version.usd)
-    return money if kind == "training" else _("%(money)s a month") % {"money": money}
+    return money if kind == "training" or version.job else _("%(money)s a month") % {"money": money}

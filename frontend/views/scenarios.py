@@ -132,6 +132,7 @@ def changes(request: HttpRequest, scope: Scope, uuid: UUID) -> HttpResponse:
         "version": version,
         "planner_link": question_link(version),
         "is_training": found.kind == "training",
+        "is_job": version.job is not None,
         "scope": scope,
         "tab": "scenarios",
         "scenario": found,

@@ -42,7 +42,7 @@ class ScenarioVersionSerializer(serializers.ModelSerializer[ScenarioVersion]):
     """One version of a scenario, without the plan itself."""
 
     id = serializers.UUIDField(source="uuid")
-    usd = serializers.SerializerMethodField(help_text="A month of serving, or the whole run.")
+    usd = serializers.SerializerMethodField(help_text="A month of serving, or the whole run or offline job.")
     note = serializers.CharField()
 
     class Meta:
@@ -241,7 +241,7 @@ class ChangesSerializer(serializers.Serializer[Any]):
     catalog_now = serializers.CharField()
     engine_then = serializers.CharField()
     engine_now = serializers.CharField()
-    usd_then = serializers.CharField(help_text="A month of serving, or the whole run.")
+    usd_then = serializers.CharField(help_text="A month of serving, or the whole run or offline job.")
     usd_now = serializers.CharField(allow_null=True)
     usd_difference = serializers.CharField(allow_null=True)
     node_hour_then = serializers.CharField(help_text="USD for one node and hour.")

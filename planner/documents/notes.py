@@ -38,12 +38,15 @@ def confidence(plan: Plan, words: Wording) -> list[str]:
     )
     said = [words.say(f"confidence.{band.kind}", basis=words.planned(band.basis), reach=reach)]
     facts = {fact.code: fact.number for fact in plan.facts}
-    nodes, hours = facts.get("nodes"), facts.get("run_hours")
+    nodes, hours, job_hours = facts.get("nodes"), facts.get("run_hours"), facts.get("job_hours")
     if band.kind == "exact" or not 0 < band.low < 1:
         return said
     if plan.kind == "training" and hours:
         slow = words.fixed(math.ceil(hours / band.low), 0)
         said.append(words.say("confidence.hours", hours=slow, planned=words.fixed(math.ceil(hours), 0)))
+    elif job_hours:
+        slow = words.rounded(job_hours / band.low)
+        said.append(words.say("confidence.job_hours", hours=slow, planned=words.rounded(job_hours)))
     elif plan.kind == "inference" and nodes and math.ceil(nodes / band.low) > nodes:
         slow = words.fixed(math.ceil(nodes / band.low), 0)
         said.append(words.say("confidence.nodes", nodes=slow, planned=words.fixed(nodes, 0)))

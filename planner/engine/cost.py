@@ -20,6 +20,8 @@ CENT: Final = Decimal("0.01")
 HOURLY: Final = Decimal("0.0001")
 """Hourly prices are shown to a hundredth of a cent, as providers list them."""
 PER_MILLION: Final = Decimal("0.000001")
+HOURS_STEP: Final = Decimal("0.0001")
+"""Hours of a run or a job are rounded once, so that cost = price x hours x nodes can be checked by hand."""
 RECOMMENDABLE_AGE_DAYS: Final = 365
 """Older prices are listed and marked, but not recommended: most have moved by a third since (catalog notes)."""
 

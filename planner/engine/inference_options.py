@@ -22,7 +22,7 @@ from planner.engine.answers import (
     Term,
 )
 from planner.engine.capacity_within_limits import capacity_within_limits
-from planner.engine.cost import CENT, input_output_split, price_of, quantize, usd_per_million_tokens
+from planner.engine.cost import CENT, HOURS_STEP, input_output_split, price_of, quantize, usd_per_million_tokens
 from planner.engine.engine_log import EngineLog
 from planner.engine.inference_ranking import Ranking, Sized
 from planner.engine.inference_working import working
@@ -226,9 +226,10 @@ def _job(question: InferenceQuestion, sized: Sized, row: int, usd_per_hour: Deci
     if question.offline_requests is None:
         return None
     rate = float(sized.sizing.estimate.requests_s[row]) * int(sized.sizing.replicas[row])
-    hours = question.offline_requests / (rate * SECONDS_PER_HOUR)
-    usd = quantize(usd_per_hour * Decimal(repr(hours)), CENT)
-    return OfflineJob(requests=question.offline_requests, hours=hours, usd=usd)
+    exact = question.offline_requests / (rate * SECONDS_PER_HOUR)
+    # Never nothing, however short it is.
+    hours = max(quantize(Decimal(repr(exact)), HOURS_STEP), HOURS_STEP)
+    return OfflineJob(requests=question.offline_requests, hours=float(hours), usd=quantize(usd_per_hour * hours, CENT))
 
 
 def _prefill_pool(sized: Sized, row: int) -> PrefillPool | None:

@@ -243,7 +243,9 @@ def _assumptions(question: InferenceQuestion, arch: ModelArch, profile: ServingM
             sequences=question.max_num_seqs,
             tokens=question.max_num_batched_tokens,
         ),
-        say("A month is 730 hours, rented throughout at the size the peak needs."),
+        say("A month is 730 hours, rented throughout at the size the peak needs.")
+        if question.offline_requests is None
+        else say("Rented for the hours of the job."),
         say("Prices are {prices}, before tax, support, storage and egress.", prices=noun(prices)),
     ]
     lines += [*model_reading(question, arch), *towers(arch), *regime_assumptions(question, arch)]

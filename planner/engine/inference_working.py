@@ -68,6 +68,8 @@ def working(
     yield from _speculation_terms(sized, row, question)
     yield from _distribution_terms(sized, row, question)
     yield from _job_terms(job)
+    if job is not None:
+        return
     nodes = int(sized.nodes[row])
     yield Term(
         group="cost",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.engine.answers import Cluster, Confidence, GpuMemory, Layout
 from planner.engine.confidence import confidence_beyond, confidence_of
-from planner.engine.cost import CENT, price_of, quantize, usd_per_million_tokens
+from planner.engine.cost import CENT, HOURS_STEP, price_of, quantize, usd_per_million_tokens
 from planner.engine.offers import OfferTable
 from planner.engine.rented_cluster import rented_cluster
 from planner.engine.sentences import say
@@ -30,8 +30,6 @@ from planner.engine.units import GIB
 
 FloatArray = NDArray[np.float64]
 
-HOURS_STEP = Decimal("0.0001")
-"""Hours are rounded once, so that cost = price x hours x nodes can be checked by hand."""
 MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "gathered", "overhead")
 
 

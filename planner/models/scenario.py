@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from auditlog.registry import auditlog
 from django.conf import settings
 from django.db import models
@@ -49,7 +51,7 @@ class ScenarioVersion(TenantRow):
     """The answer as JSON, with the one option that was chosen in ``options``."""
     option_id = models.CharField(max_length=400)
     usd = models.DecimalField(max_digits=18, decimal_places=2)
-    """Of the option: a month for inference, the whole run for training."""
+    """Of the option: a month for inference, the whole run for training, the whole of an offline job."""
     catalog_version = models.CharField(max_length=120)
     engine_version = models.CharField(max_length=40)
     priced_on = models.DateField()
@@ -62,6 +64,12 @@ class ScenarioVersion(TenantRow):
 
     def __str__(self) -> str:
         return f"{self.scenario}, version {self.number}"
+
+    @property
+    def job(self) -> dict[str, Any] | None:
+        """What the option says of an offline job; None of a service or a training run."""
+        job: dict[str, Any] | None = self.plan["options"][0].get("job")
+        return job
 
 
 @auditlog.register(include_fields=["text"])

@@ -91,6 +91,8 @@ class Side:
     priced_on: str
     layout: dict[str, Any]
     confidence: dict[str, Any]
+    job: dict[str, Any] | None
+    """Of an offline job: how long it takes."""
 
 
 def side_by_side(scope: Scope, uuids: list[UUID]) -> list[Side]:
@@ -113,4 +115,5 @@ def _side(version: ScenarioVersion) -> Side:
         priced_on=version.priced_on.isoformat(),
         layout=option["layout"],
         confidence=option["confidence"],
+        job=version.job,
     )

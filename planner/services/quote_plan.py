@@ -20,7 +20,6 @@ from planner.services.quote_terms import ItemTerms
 BYTES_PER_OUTPUT_TOKEN: Final = 5
 """UTF-8 text of a token is 4 to 5 bytes in most languages; streaming and JSON come on top."""
 KEPT_CHECKPOINTS: Final = 3
-DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
 USD: Final = "USD"
 GIB_MONTH_STEP: Final = Decimal("0.000001")
 ANYWHERE: Final = "*"
@@ -31,12 +30,14 @@ CONTRACT_FLAGS: Final = frozenset({"price_book_discount", "negotiated_price", "p
 
 
 def compute_item(version: ScenarioVersion, language: str = "en", nodes: int | None = None) -> ItemTerms:
-    """The compute line: node-hours of a month or of the whole run at the plan's price; ``nodes`` for the plan's own."""
+    """The compute line: node-hours of a month, or of all that a run or an offline job takes, at the plan's price;
+    ``nodes`` for the plan's own.
+    """
     option = option_of(version)
     cluster, price = option["cluster"], option["price"]
     nodes = nodes or int(cluster["nodes"]) + int(option.get("spare_nodes", 0))
-    is_training = version.scenario.kind == PlanKind.TRAINING
-    hours = run_hours(option) if is_training else Decimal(HOURS_PER_MONTH)
+    ends_after = hours_in_all(version)
+    hours = Decimal(HOURS_PER_MONTH) if ends_after is None else ends_after
     per_node, words = f"{cluster['gpus_per_node']:g}x {cluster['accelerator_name']}", wording(language)
     return ItemTerms(
         category="compute",
@@ -47,7 +48,7 @@ def compute_item(version: ScenarioVersion, language: str = "en", nodes: int | No
         unit="node_hour",
         unit_price=plain_decimal(Decimal(price["usd_per_node_hour"])),
         currency=USD,
-        cadence="once" if is_training else "monthly",
+        cadence="monthly" if ends_after is None else "once",
     )
 
 
@@ -135,9 +136,9 @@ def suggested_items(version: ScenarioVersion, language: str = "en") -> tuple[Ite
 
 def default_months(version: ScenarioVersion) -> int:
     """The term that goes with the way it is bought, or with the run."""
-    option = option_of(version)
-    if version.scenario.kind == PlanKind.TRAINING:
-        return max(1, math.ceil(float(option["speed"]["days"]) / DAYS_PER_MONTH))
+    option, hours = option_of(version), hours_in_all(version)
+    if hours is not None:
+        return max(1, math.ceil(hours / HOURS_PER_MONTH))
     return 36 if option["cluster"]["purchase_option"] == "reserved_3y" else 12
 
 
@@ -151,6 +152,18 @@ def run_hours(option: Mapping[str, Any]) -> Decimal:
     """Hours of a training run, as its cost was computed with them."""
     hours = _term(option, "run", "wall time")
     return Decimal(repr(hours)) if hours is not None else Decimal(repr(float(option["speed"]["days"]) * 24))
+
+
+def hours_in_all(version: ScenarioVersion) -> Decimal | None:
+    """Hours after which what is planned is done, and nothing more is rented: of a training run, or of an offline job.
+
+    None of a service, which goes on.
+    """
+    option = option_of(version)
+    if version.scenario.kind == PlanKind.TRAINING:
+        return run_hours(option)
+    job = option.get("job")
+    return None if job is None else Decimal(repr(float(job["hours"])))
 
 
 def plan_facts(version: ScenarioVersion) -> Plan:
@@ -177,10 +190,12 @@ def statements(version: ScenarioVersion) -> tuple[Statement, ...]:
     option = option_of(version)
     cluster, price = option["cluster"], option["price"]
     said: list[Statement] = []
-    if version.scenario.kind == PlanKind.TRAINING:
-        said.append(_say("run_hours", hours=f"{run_hours(option):f}"))
-    else:
+    hours = hours_in_all(version)
+    if hours is None:
         said.append(_say("hours_730"))
+    else:
+        code = "run_hours" if version.scenario.kind == PlanKind.TRAINING else "job_hours"
+        said.append(_say(code, hours=f"{hours:f}"))
     if not is_contract(option):
         said.append(_say("list_prices"))
     if cluster["gpus_billed"] != cluster["gpus_used"]:
@@ -227,15 +242,23 @@ def _facts(version: ScenarioVersion, option: Mapping[str, Any]) -> list[Fact]:
 
 
 def _serving_facts(plan: Mapping[str, Any], question: Mapping[str, Any], option: Mapping[str, Any]) -> list[Fact]:
-    speed, at = option["speed"], str(question.get("slo_percentile") or "p95")
+    speed, at, job = option["speed"], str(question.get("slo_percentile") or "p95"), option.get("job")
     facts = [
         Fact(code="input_tokens", number=float(question["input_tokens"]), unit="tokens"),
         Fact(code="output_tokens", number=float(question["output_tokens"]), unit="tokens"),
-        Fact(code="mean_load", number=float(plan["mean_requests_s"]), unit="req/s"),
-        Fact(code="peak_load", number=float(plan["peak_requests_s"]), unit="req/s"),
-        Fact(code="weight_format", text=option["weight_format"]),
-        Fact(code="kv_format", text=option["kv_format"]),
     ]
+    if job is None:
+        facts.append(Fact(code="mean_load", number=float(plan["mean_requests_s"]), unit="req/s"))
+        facts.append(Fact(code="peak_load", number=float(plan["peak_requests_s"]), unit="req/s"))
+    else:
+        facts.append(Fact(code="job_requests", number=float(job["requests"])))
+        facts.append(Fact(code="job_within", number=float(question["offline_hours"]), unit="h"))
+    facts.append(Fact(code="weight_format", text=option["weight_format"]))
+    facts.append(Fact(code="kv_format", text=option["kv_format"]))
+    if job is not None:
+        # Nobody waits for a job's answers one by one.
+        done = Fact(code="job_speed", number=float(speed["capacity_requests_s"]), unit="req/s")
+        return [*facts, done, Fact(code="job_hours", number=float(job["hours"]), unit="h")]
     for code, values in (("ttft", speed["ttft_ms"]), ("tpot", speed["tpot_ms"])):
         if values.get(at) is not None:
             facts.append(Fact(code=code, number=float(values[at]), unit="ms", text=at))

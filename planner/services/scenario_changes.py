@@ -25,7 +25,7 @@ class Changes:
     engine_then: str
     engine_now: str
     usd_then: Decimal
-    """Of the option saved: a month of serving, or the whole run."""
+    """Of the option saved: a month of serving, or the whole run or offline job."""
     usd_now: Decimal | None
     """The same option today; None: it is not for sale any more, or no longer meets the question."""
     usd_difference: Decimal | None

@@ -143,8 +143,10 @@ def make_plan(scope: Scope, kind: str, question: Mapping[str, Any]) -> Inference
 
 
 def usd_of(option: InferenceOption | TrainingOption) -> Decimal:
-    """What the option costs: a month of serving, or the whole run."""
-    return option.price.usd_per_month if isinstance(option, InferenceOption) else option.usd_total
+    """What the option costs: a month of serving, or the whole run or offline job."""
+    if not isinstance(option, InferenceOption):
+        return option.usd_total
+    return option.price.usd_per_month if option.job is None else option.job.usd
 
 
 def _answer(scope: Scope, kind: str, question: Mapping[str, Any], option: str) -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
+import re
+from dataclasses import asdict, replace
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.answers import explanations
+from frontend import numbers
+from frontend.answers import explanations, frame
 from frontend.answers.inference import present_inference
 from frontend.answers.inference_charts import bill_parts
 from frontend.answers.training import present_training
@@ -151,9 +154,20 @@ def test_a_job_is_shown_by_its_own_cost_and_hours() -> None:
     options = tuple(replace(inference_option(n, id=f"o{n}"), job=job) for n in range(2))
     answer = present_inference(plan_factory(1, options=options), {}, "")
     assert (answer.bar_cost, answer.bar_speed) == ("$201 for the job", "17.8 hours")
-    assert [column.label for column in answer.columns[2:5:2]] == ["$/job", "Hours"]
-    assert [answer.rows[0].cells[place].text for place in (1, 3)] == ["200.51", "17.8"]
+    assert [column.label for column in answer.columns[2:5:2]] == ["$/job", "Time"]
+    assert [answer.rows[0].cells[place].text for place in (1, 3)] == ["200.51", "17.8 hours"]
     assert [chart.id for chart in answer.charts] == ["tradeoff", "memory"]
+    # Nobody waits for a job's answers, and it has no peak.
+    told = json.dumps([asdict(figure) for figure in answer.figures])
+    assert "Time left" in told
+    assert not re.search("peak|TTFT|Headroom", told)
+
+
+def test_a_run_of_minutes_is_not_told_in_days() -> None:
+    days = (0.0003, 0.0365, 0.42)
+    assert [numbers.days(value) for value in days] == ["25.9 s", "53 min", "10.1 hours"]
+    assert [frame.time_scale([value, days[2]]).a_day for value in days] == [1440, 24, 24]
+    assert frame.time_scale([*days, 2.0]).a_day == 1
 
 
 def test_the_working_says_money_to_the_cent_and_counts_in_full() -> None:
@@ -223,7 +237,7 @@ def test_dear_options_are_left_to_the_table() -> None:
     plan = plan_factory()
     dear = inference_option(1, id="dear", price=replace(inference_option(1).price, usd_per_month=Decimal(10_000_000)))
     answer = present_inference(replace(plan, options=(*plan.options, dear)), {}, "")
-    assert "Not drawn: 1 options" in answer.charts[0].note
+    assert "Not drawn: 1 option above" in answer.charts[0].note
     drawn = [id for trace in answer.charts[0].figure["data"] for id in trace.get("ids", ())]
     assert "dear" not in drawn
     assert len(drawn) == len(plan.options)

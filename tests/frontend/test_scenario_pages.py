@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from frontend.templatetags.saved import scenario_cost
 from planner.models import Role, Scenario, ScenarioComment, ShareLink
 from planner.services.price_book_inputs import DiscountInput, PriceBookInput
 from planner.services.price_books import add_entry, create_price_book
@@ -123,3 +124,35 @@ def test_a_link_is_made_and_revoked_as_its_form_says_or_not_at_all(tenant: Tenan
     elsewhere = client.post(address("scenario-act", tenant, other.uuid, "revoke"), {"link": str(link.uuid)})
     link.refresh_from_db()
     assert (elsewhere.status_code, link.revoked_at) == (404, None)
+
+
+@pytest.mark.usefixtures("catalog")
+def test_an_offline_jobs_scenario_costs_what_the_job_does(tenant: Tenant) -> None:
+    scope = tenant.scope()
+    question = {name: QUESTION[name] for name in ("model", "input_tokens", "output_tokens", "accelerators")}
+    jobs = [
+        save_scenario(
+            scope=scope,
+            name=f"Batch {hours}",
+            kind="inference",
+            question={**question, "offline_requests": 2_000_000, "offline_hours": hours},
+        )
+        for hours in (12, 48)
+    ]
+    service = save_scenario(scope=scope, name="Chat", kind="inference", question=QUESTION)
+    version = jobs[0].versions.get()
+    assert f"{version.usd}" == version.plan["options"][0]["job"]["usd"]
+    client = signed_in(tenant, Role.PLANNER)
+    listed = client.get(address("scenarios", tenant)).content.decode()
+    assert re.findall(r"<td>(\$[\d,.]+(?: a month)?)</td>", listed) == [
+        cost for found in (service, *reversed(jobs)) for cost in (scenario_cost(found.versions.get()),)
+    ]
+    assert " a month" not in scenario_cost(version)
+    changes = client.get(address("scenario-changes", tenant, jobs[0].uuid), headers={"HX-Request": "true"})
+    assert "Nothing: the same question" in changes.content.decode()
+    query = "&".join(f"id={found.uuid}" for found in jobs)
+    compared = client.get(f"{address('compare-scenarios', tenant)}?{query}").content.decode()
+    assert "Duration" in compared
+    assert "TTFT" not in compared
+    assert "is done soonest" in compared
+    assert "a month" not in compared

@@ -136,3 +136,26 @@ def test_a_training_run_is_charged_once_by_its_hours(tenant: Tenant) -> None:
     assert "Bobot model" in {item.label for item in suggested_items(version, "id")}
     assert labels.keys() >= {"Model weights", "Checkpoints", "Training data"}
     assert set(labels.values()) == {None}
+
+
+@pytest.mark.usefixtures("catalog")
+def test_an_offline_job_is_charged_once_by_its_hours(tenant: Tenant) -> None:
+    question = {"model": "Llama 3.1 8B", "input_tokens": 1000, "output_tokens": 200, "max_options": 5}
+    question |= {"offline_requests": 3_000_000, "offline_hours": 24, "accelerators": ["h100-sxm"]}
+    scenario = scenarios.save_scenario(scope=tenant.scope(), name="Batch", kind="inference", question=question)
+    version = version_of(scenario)
+    job = version.plan["options"][0]["job"]
+    quote = quotes.create_quote(scope=tenant.scope(), version=version, terms={"buyer": BUYER}, issue=True)
+    snapshot = quotes.priced(quote).snapshot
+    (line,) = snapshot.lines
+    assert (line.once, line.monthly) == (Decimal(job["usd"]), Decimal(0))
+    assert snapshot.months == 1
+    assert line.quantity == version.plan["options"][0]["cluster"]["nodes"] * Decimal(repr(job["hours"]))
+    assert snapshot.total.term == Decimal(job["usd"])
+    said = json.dumps(printed(snapshot, wording("en")), ensure_ascii=False)
+    assert f"hours of the job: {wording('en').exact(Decimal(repr(job['hours'])))} h" in said
+    assert "the job would take" in said
+    # Nothing of a service that goes on.
+    for other in ("A month is 730 hours", "invoiced in advance", '"a month"', "Peak load", "TTFT at"):
+        assert other not in said, other
+    assert "Disewa selama jam pekerjaan." in json.dumps(printed(snapshot, wording("id")), ensure_ascii=False)
