@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import floor
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from planner.engine.advice import Advice
 from planner.engine.answers import Admission, Confidence, ConfidenceClass, InferenceOption
@@ -94,7 +94,7 @@ class EngineLog:
         tensor: IntArray,
         pipeline: IntArray,
         pool_bytes: FloatArray,
-        token_budget: IntArray,
+        token_budget: ArrayLike,
     ) -> list[Admission]:
         """What one GPU's pool holds at the asked lengths, and at the longest the engine is started for: of each."""
         tokens = question.input_tokens + question.output_tokens

@@ -47,10 +47,6 @@ class Evaluated:
     coefficients: ServingCoefficients
     gpus_per_replica: IntArray
 
-    def token_budget(self, question: InferenceQuestion) -> IntArray:
-        """Tokens an iteration of one rank."""
-        return np.broadcast_to(np.asarray(token_budget(self.candidates, question)), (len(self.candidates),))
-
     def take(self, rows: IntArray) -> Evaluated:
         """Some candidates only, in the order of ``rows``."""
         return Evaluated(

@@ -24,6 +24,7 @@ from planner.engine.answers import (
 from planner.engine.capacity_within_limits import capacity_within_limits
 from planner.engine.cost import CENT, HOURS_STEP, input_output_split, price_of, quantize, usd_per_million_tokens
 from planner.engine.engine_log import EngineLog
+from planner.engine.inference_evaluate import token_budget
 from planner.engine.inference_ranking import Ranking, Sized
 from planner.engine.inference_working import working
 from planner.engine.offers import OfferTable
@@ -59,13 +60,13 @@ def build_options(
 
 def _admission(question: InferenceQuestion, sized: Sized, log: EngineLog, rows: IntArray) -> dict[int, Admission]:
     """What the KV pool of one GPU admits, by candidate."""
-    evaluated = sized.evaluated
+    candidates = sized.evaluated.candidates.take(rows)
     found = log.admissions(
         question,
-        evaluated.candidates.tensor[rows],
-        evaluated.candidates.pipeline[rows],
-        evaluated.memory.kv_pool[rows],
-        evaluated.token_budget(question)[rows],
+        candidates.tensor,
+        candidates.pipeline,
+        sized.evaluated.memory.kv_pool[rows],
+        token_budget(candidates, question),
     )
     return dict(zip(rows.tolist(), found, strict=True))
 
@@ -112,10 +113,10 @@ def _option(
         replicas=int(sized.replicas[candidate]),
     )
     weight_format = candidates.weight_formats[candidates.weight_format[candidate]]
-    budget = int(sized.evaluated.token_budget(question)[candidate])
-    admission = admissions[candidate]
+    budgets, admission = candidates.token_budget, admissions[candidate]
+    budget = question.max_num_batched_tokens if budgets is None else int(budgets[candidate])
     name = f"tp{layout.tensor}-pp{layout.pipeline}-ep{layout.expert}-x{layout.replicas}"
-    if candidates.token_budget is not None:
+    if budgets is not None:
         name += f"-b{budget}"
     prefill = _prefill_pool(sized, candidate)
     job = _job(question, sized, candidate, price.usd_per_hour)

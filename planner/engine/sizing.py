@@ -34,6 +34,10 @@ BoolArray = NDArray[np.bool_]
 MAX_REPLICAS: Final = 2**20
 SEARCH_PRECISION: Final = 0.02
 """Large fleets are sized to 2 %: far inside the error band of any speed."""
+ROWS_A_PASS: Final = 1000
+"""Up to which a pass of the search takes little longer than one with a few rows."""
+MOST_DOUBLINGS: Final = 8
+MOST_HALVINGS: Final = 4
 TOO_SLOW_TTFT: Final = 1
 TOO_SLOW_TPOT: Final = 2
 TOO_MANY_REPLICAS: Final = 3
@@ -210,24 +214,62 @@ def _sized(each: Replicas, question: InferenceQuestion, demand: Demand) -> Sizin
 
 
 def _search(each: Replicas, question: InferenceQuestion, demand: Demand, too_few: IntArray) -> IntArray:
-    """Smallest replicas above ``too_few`` that meet the limits: doubling, then bisection."""
+    """Smallest replicas above ``too_few`` that meet the limits: doubling, then bisection.
+
+    Where few candidates are left, the next steps are all tried in one pass, whatever the first of them will say.
+    """
 
     def slow(rows: IntArray, replicas: IntArray) -> BoolArray:
-        return too_slow(taken(each, rows).under(with_headroom(question, demand, replicas)), question)
+        some = taken(each, np.repeat(rows, replicas.shape[1]))
+        estimate = some.under(with_headroom(question, demand, replicas.ravel()))
+        return too_slow(estimate, question).reshape(replicas.shape)
 
-    low, high = too_few.copy(), too_few * 2
+    low = too_few.copy()
     rows = np.arange(len(low))
     while len(rows):
-        rows = rows[slow(rows, high[rows]) & (high[rows] <= MAX_REPLICAS)]
-        low[rows] = high[rows]
-        high[rows] *= 2
-    while len(rows := np.flatnonzero(high - low > np.maximum(1, low * SEARCH_PRECISION))):
-        middle = (low[rows] + high[rows]) // 2
-        slow_there = slow(rows, middle)
-        low[rows] = np.where(slow_there, middle, low[rows])
-        high[rows] = np.where(slow_there, high[rows], np.maximum(middle, low[rows] + 1))
+        steps = min(max(ROWS_A_PASS // len(rows), 1), MOST_DOUBLINGS)
+        tried = low[rows, None] << np.arange(1, steps + 1)
+        doubled = np.logical_and.accumulate(slow(rows, tried) & (tried <= MAX_REPLICAS), axis=1).sum(axis=1)
+        low[rows] <<= doubled
+        rows = rows[doubled == steps]
+    high = 2 * low
+    while len(rows := np.flatnonzero(_apart(low, high))):
+        steps = min(max(int(np.log2(ROWS_A_PASS / len(rows) + 1.0)), 1), MOST_HALVINGS)
+        tried = _middles(low[rows], high[rows], steps)
+        slow_there = slow(rows, tried)
+        for _ in range(steps):
+            left, right = low[rows], high[rows]
+            middle = (left + right) // 2
+            is_slow = slow_there[np.arange(len(rows)), np.argmax(tried == middle[:, None], axis=1)]
+            goes_on = _apart(left, right)
+            low[rows] = np.where(goes_on & is_slow, middle, left)
+            high[rows] = np.where(goes_on & ~is_slow, np.maximum(middle, left + 1), right)
     # With a replica each, clients wait for nobody: one more would stand idle.
     return np.minimum(high, np.maximum(demand.clients, too_few)) if demand.clients else high
+
+
+def _apart(low: IntArray, high: IntArray) -> BoolArray:
+    """Where it is still open how many replicas it takes."""
+    apart: BoolArray = high - low > np.maximum(1, low * SEARCH_PRECISION)
+    return apart
+
+
+def _middles(low: IntArray, high: IntArray, steps: int) -> IntArray:
+    """Every number that so many steps of a bisection may try: a column each.
+
+    >>> _middles(np.array([0]), np.array([8]), 2).tolist()
+    [[4, 2, 6]]
+    """
+    spans, found = [(low, high)], []
+    for _ in range(steps):
+        middles = [(left + right) // 2 for left, right in spans]
+        found += middles
+        spans = [
+            span
+            for (left, right), middle in zip(spans, middles, strict=True)
+            for span in ((left, np.maximum(middle, left + 1)), (middle, right))
+        ]
+    return np.stack(found, axis=1)
 
 
 def _exceeds(by_statistic: Mapping[str, FloatArray], limit_ms: float | None, question: InferenceQuestion) -> BoolArray:

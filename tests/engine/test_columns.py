@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from catalog.profiles import serving_profiles
+from planner.engine import sizing
 from planner.engine.columns import alike, taken
 from planner.engine.serving import AdmissionLimits, ServingLoad, saturation_of, steady_state
 from planner.engine.serving_coefficients import build_coefficients
@@ -30,13 +31,25 @@ def test_rows_alike_have_every_column_in_common() -> None:
 def test_sizes_are_those_of_candidates_by_themselves() -> None:
     question = InferenceQuestion(model="m", requests_per_second=40, ttft_ms=400, tpot_ms=20)
     demand = demand_of(question)
-    sizing = size_replicas(C, LIMITS, question, demand)
-    assert sizing.replicas[0] == sizing.replicas[2] > 1
+    found = size_replicas(C, LIMITS, question, demand)
+    assert found.replicas[0] == found.replicas[2] > 1
     for row in range(len(SIZES)):
         only = np.array([row])
         alone = size_replicas(taken(C, only), taken(LIMITS, only), question, demand)
-        assert sizing.replicas[row] == alone.replicas[0]
-        assert sizing.estimate.ttft_s["p99"][row] == pytest.approx(alone.estimate.ttft_s["p99"][0], rel=1e-3)
+        assert found.replicas[row] == alone.replicas[0]
+        assert found.estimate.ttft_s["p99"][row] == pytest.approx(alone.estimate.ttft_s["p99"][0], rel=1e-3)
+
+
+@pytest.mark.parametrize("requests_s", [3, 40, 5000])
+def test_steps_of_the_search_in_one_pass_lead_where_single_ones_do(
+    monkeypatch: pytest.MonkeyPatch, requests_s: float
+) -> None:
+    question = InferenceQuestion(model="m", requests_per_second=requests_s, ttft_ms=60, tpot_ms=9, headroom=0.3)
+    demand = demand_of(question)
+    found = size_replicas(C, LIMITS, question, demand).replicas
+    monkeypatch.setattr(sizing, "ROWS_A_PASS", 1)
+    assert found.tolist() == size_replicas(C, LIMITS, question, demand).replicas.tolist()
+    assert len(set(found.tolist())) > 1
 
 
 @pytest.mark.parametrize("arrival_cv", [1.0, 2.0])
