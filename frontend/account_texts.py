@@ -129,7 +129,6 @@ TEXTS = (
     _("Must begin with https://."),
     _("No user or password in the address."),
     _("No fragment in the address."),
-    _("The port must be 443, or 1024 and above."),
     _("a public https address"),
     _("The webhook is switched off."),
     _("switch it on first"),

@@ -176,7 +176,9 @@ def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
         case "config":
             if isinstance(given, Mapping):
                 return dict(given)
-            return FieldError(field=name, value=given, message="Not a JSON object.", allowed="a config.json object")
+            return FieldError(
+                field=name, value=given, message="Not a JSON object.", allowed=say("a config.json object")
+            )
         case "text":
             if isinstance(given, str) and len(given) <= spec.max_length and not set(given) & (TURNS | {"\x00"}):
                 return given.strip()

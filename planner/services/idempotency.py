@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import IdempotencyKey
 
 KEY_FIELD = "Idempotency-Key"
@@ -56,7 +57,11 @@ def _check(key: str) -> None:
                     field=KEY_FIELD,
                     value=key,
                     message="Not a usable key.",
-                    allowed=f"{shortest} to {longest} printable ASCII characters, for example a UUID",
+                    allowed=say(
+                        "{shortest} to {longest} printable ASCII characters, for example a UUID",
+                        shortest=shortest,
+                        longest=longest,
+                    ),
                 )
             ]
         )

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.field_spec import FieldSpec, allowed_range, read_fields, specs
 from planner.engine.question_reading import read_with_faults
+from planner.engine.sentences import Noun, say
 
 # A config.json with a long list of unquantized modules has some 300 kB.
 MAX_BODY_BYTES = 2**20
@@ -81,10 +82,15 @@ def read_object(data: bytes) -> dict[str, Any]:
     """The one JSON object in ``data``; raises ``InvalidQuestion`` where it isn't one, or holds what can't be used."""
     document, repeated = _parse(_decode(data))
     if not isinstance(document, dict):
-        raise _unreadable(f"The top level is {_json_type(document)}.", "one JSON object")
+        message = say("The top level is {kind}.", kind=_json_type(document))
+        raise _unreadable(message, say("one JSON object"))
     faults = [
         FieldError(
-            field=_path_text((key,)), value=None, message="Given twice.", allowed="each key once", code="duplicate"
+            field=_path_text((key,)),
+            value=None,
+            message=say("Given twice."),
+            allowed=say("each key once"),
+            code="duplicate",
         )
         for key in repeated
     ]
@@ -100,15 +106,15 @@ def _unreadable(message: str, allowed: str, value: object = None) -> InvalidQues
 
 def _decode(data: bytes) -> str:
     if not data.strip():
-        raise _unreadable("The body is empty.", "one JSON object")
+        raise _unreadable(say("The body is empty."), say("one JSON object"))
     if len(data) > MAX_BODY_BYTES:
-        raise _unreadable("Too long.", f"up to {MAX_BODY_BYTES} bytes", len(data))
+        raise _unreadable(say("Too long."), say("up to {most:,} bytes", most=MAX_BODY_BYTES), len(data))
     if data.startswith(_BOM):
-        raise _unreadable("Starts with a byte order mark.", "UTF-8 without a byte order mark")
+        raise _unreadable(say("Starts with a byte order mark."), say("UTF-8 without a byte order mark"))
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _unreadable(f"Not UTF-8 at byte {error.start}.", "UTF-8") from None
+        raise _unreadable(say("Not UTF-8 at byte {byte}.", byte=error.start), "UTF-8") from None
 
 
 def _parse(text: str) -> tuple[Any, list[str]]:
@@ -129,10 +135,15 @@ def _parse(text: str) -> tuple[Any, list[str]]:
         # NaN and Infinity, which JSON has not, become doubles here: the walk over the values then names their place.
         document = json.loads(text, object_pairs_hook=pairs_to_object, parse_int=integer)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise _unreadable(f"Not JSON: {error.msg} at {where}.", "one JSON object") from None
+        message = say(
+            "Not JSON: {reason} at line {line}, column {column}.",
+            reason=error.msg,
+            line=error.lineno,
+            column=error.colno,
+        )
+        raise _unreadable(message, say("one JSON object")) from None
     except RecursionError:
-        raise _unreadable("Nested too deeply.", f"up to {MAX_DEPTH} levels") from None
+        raise _unreadable(say("Nested too deeply."), say("up to {most} levels", most=MAX_DEPTH)) from None
     return document, list(dict.fromkeys(repeated))
 
 
@@ -144,7 +155,7 @@ def _value_faults(document: dict[str, Any]) -> list[FieldError]:
     while branches and len(faults) < MAX_ERRORS:
         path, branch = branches.pop()
         if len(path) >= MAX_DEPTH:
-            raise _unreadable("Nested too deeply.", f"up to {MAX_DEPTH} levels")
+            raise _unreadable(say("Nested too deeply."), say("up to {most} levels", most=MAX_DEPTH))
         for key, value in branch.items() if isinstance(branch, dict) else enumerate(branch):
             if isinstance(key, str) and _unusable(key):
                 faults.append(_text_fault((*path, key), key))
@@ -159,7 +170,7 @@ def _value_faults(document: dict[str, Any]) -> list[FieldError]:
 
 def _not_finite(path: Path, value: float) -> FieldError:
     return FieldError(
-        field=_path_text(path), value=str(value), message="Not a finite number.", allowed="a finite number"
+        field=_path_text(path), value=str(value), message=say("Not a finite number."), allowed=say("a finite number")
     )
 
 
@@ -168,63 +179,66 @@ def _unusable(text: str) -> bool:
 
 
 def _text_fault(path: Path, text: str) -> FieldError:
-    fault = "Holds a NUL character." if "\x00" in text else "Holds half of a surrogate pair."
-    return FieldError(field=_path_text(path), value=ascii(text), message=fault, allowed="Unicode text without NUL")
+    fault = say("Holds a NUL character.") if "\x00" in text else say("Holds half of a surrogate pair.")
+    return FieldError(field=_path_text(path), value=ascii(text), message=fault, allowed=say("Unicode text without NUL"))
 
 
 def _path_text(path: Path) -> str:
     return ".".join(str(key) for key in path).encode("ascii", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
-def _json_type(value: object) -> str:
+def _json_type(value: object) -> Noun:
     match value:
         case None:
-            return "null"
+            return Noun("null")
         case bool():
-            return "true or false"
+            return Noun("true or false")
         case int() | float():
-            return "a number"
+            return Noun("a number")
         case str():
-            return "a text"
+            return Noun("a text")
         case list():
-            return "a list"
+            return Noun("a list")
         case _:
-            return "an object"
+            return Noun("an object")
 
 
 def _type_faults(question_type: type, raw: Mapping[str, Any]) -> list[FieldError]:
     faults = []
     for name, (spec, _) in specs(question_type).items():
         given = raw.get(name)
-        if given is not None and (expected := _expected_unless_met(spec, given)):
-            faults.append(
-                FieldError(field=name, value=given, message=f"Not {expected}.", allowed=_allowed(spec, expected))
-            )
+        expected = None if given is None else _expected_unless_met(spec, given)
+        if expected is not None:
+            message = say("Not {expected}.", expected=expected)
+            faults.append(FieldError(field=name, value=given, message=message, allowed=_allowed(spec, expected)))
     return faults
 
 
-def _expected_unless_met(spec: FieldSpec, given: object) -> str:
-    """What the field wants, in words, where ``given`` is of another JSON type; else empty."""
+def _expected_unless_met(spec: FieldSpec, given: object) -> Noun | None:
+    """What the field wants, in words, where ``given`` is of another JSON type; else None."""
     match spec.kind:
         case "number" | "integer":
-            return "" if isinstance(given, int | float) and not isinstance(given, bool) else "a JSON number"
+            is_number = isinstance(given, int | float) and not isinstance(given, bool)
+            return None if is_number else Noun("a JSON number")
         case "flag":
-            return "" if isinstance(given, bool) else "true or false"
+            return None if isinstance(given, bool) else Noun("true or false")
         case "text":
-            return "" if isinstance(given, str) else "a text"
-        case "decimal" | "date":
-            return "" if isinstance(given, str) else f"a {spec.kind} as a text"
+            return None if isinstance(given, str) else Noun("a text")
+        case "decimal":
+            return None if isinstance(given, str) else Noun("a decimal as a text")
+        case "date":
+            return None if isinstance(given, str) else Noun("a date as a text")
         case "choice":
-            return "" if isinstance(given, str) and given else "a known choice"
+            return None if isinstance(given, str) and given else Noun("a known choice")
         case "choices":
             if not isinstance(given, list) or not all(isinstance(item, str) and item.strip() for item in given):
-                return "a list of texts"
-            return "" if not spec.choices or set(given) <= set(spec.choices) else "a list of known choices"
+                return Noun("a list of texts")
+            return None if not spec.choices or set(given) <= set(spec.choices) else Noun("a list of known choices")
         case "config":
-            return "" if isinstance(given, dict) else "a JSON object"
+            return None if isinstance(given, dict) else Noun("a JSON object")
 
 
-def _allowed(spec: FieldSpec, expected: str) -> str:
+def _allowed(spec: FieldSpec, expected: Noun) -> str:
     if spec.choices:
         return ", ".join(spec.choices)
     return allowed_range(spec) if spec.kind in ("number", "integer") else expected

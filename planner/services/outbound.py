@@ -22,6 +22,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from planner.engine.sentences import say
+
 DEADLINE_S: Final = 10.0
 MOST_ADDRESSES: Final = 3
 LOWEST_FREE_PORT: Final = 1024
@@ -44,6 +46,7 @@ class Refused(ValueError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,27 +76,29 @@ def checked_url(url: str) -> SplitResult:
     planner.services.outbound.Refused: No user or password in the address.
     """
     if len(url) > URL_LENGTH or not url.isascii() or not url.isprintable() or " " in url:
-        raise Refused("url", f"Up to {URL_LENGTH} printable ASCII characters without spaces.")
+        raise Refused("url", say("Up to {most:,} printable ASCII characters without spaces.", most=URL_LENGTH))
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise Refused("url", str(error)) from None
     if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise Refused("url", "Must begin with https:// and name a host.")
+        raise Refused("url", say("Must begin with https:// and name a host."))
     if parts.username is not None or parts.password is not None:
-        raise Refused("url", "No user or password in the address.")
+        raise Refused("url", say("No user or password in the address."))
     if parts.fragment:
-        raise Refused("url", "No fragment in the address.")
+        raise Refused("url", say("No fragment in the address."))
     literal = _literal(parts.hostname)
     if literal is not None and not may_be_called(literal):
-        raise Refused("address", f"{literal} is no public address.")
+        raise Refused("address", say("{address} is no public address.", address=literal))
     is_own = settings.WEBHOOK_ALLOWED_NETWORKS and (literal is None or _is_listed(literal))
     if not is_own:
         if parts.scheme != "https":
-            raise Refused("url", "Must begin with https://.")
+            raise Refused("url", say("Must begin with https://."))
         if port is not None and port != HTTPS_PORT and port < LOWEST_FREE_PORT:
-            raise Refused("url", f"The port must be {HTTPS_PORT}, or {LOWEST_FREE_PORT} and above.")
+            raise Refused(
+                "url", say("The port must be {https}, or {least} and above.", https=HTTPS_PORT, least=LOWEST_FREE_PORT)
+            )
     return parts
 
 
@@ -161,9 +166,9 @@ def _connect(host: str, port: int, is_tls: bool, deadline: float) -> socket.sock
         address = ipaddress.ip_address(str(place[0]).partition("%")[0])
         if not may_be_called(address):
             # Which one is not said: that would tell how names resolve inside.
-            raise Refused("address", f"{host} leads to an address that is not public.")
+            raise Refused("address", say("{host} leads to an address that is not public.", host=host))
         if not is_tls and not _is_listed(address):
-            raise Refused("url", "Must begin with https://.")
+            raise Refused("url", say("Must begin with https://."))
     fault: OSError = TimeoutError()
     for family, kind, protocol, _, place in found[:MOST_ADDRESSES]:
         connected = socket.socket(family, kind, protocol)

@@ -69,13 +69,13 @@ def read_sweep(params: Mapping[str, Any]) -> Sweep:
     faults = unknown_fields(params, ("question", "lowest", "highest", "points"))
     question = params.get("question")
     read_job_question(question, faults)
-    factor_range = f"{LOWEST_FACTOR:g} to {HIGHEST_FACTOR:g} times the asked load"
+    factor_range = say("{least:g} to {most:g} times the asked load", least=LOWEST_FACTOR, most=HIGHEST_FACTOR)
     lowest, highest, points = params.get("lowest", 0.25), params.get("highest", 8.0), params.get("points", 12)
     for name, factor in (("lowest", lowest), ("highest", highest)):
         if not _is_number(factor) or not LOWEST_FACTOR <= factor <= HIGHEST_FACTOR:
             faults.append(FieldError(field=name, value=factor, message="Out of range.", allowed=factor_range))
     if not isinstance(points, int) or isinstance(points, bool) or not 2 <= points <= MOST_POINTS:
-        allowed = f"a whole number from 2 to {MOST_POINTS}"
+        allowed = say("a whole number from {least} to {most}", least=2, most=MOST_POINTS)
         faults.append(FieldError(field="points", value=points, message="Out of range.", allowed=allowed))
     if not faults and lowest >= highest:
         faults.append(

@@ -54,7 +54,7 @@ def check_private(scope: Scope, columns: Columns) -> list[FieldError]:
     columns["agreed_on"] = columns["agreed_on"] or timezone.localdate()
     faults = [*_country_faults(columns), *_money(scope, columns)]
     faults += [
-        _fault(columns, name, "Not a usable name.", "printable characters without commas and slashes")
+        _fault(columns, name, "Not a usable name.", say("printable characters without commas and slashes"))
         for name in ("provider", "name", "region")
         if not is_showable(columns[name]) or any(mark in columns[name] for mark in _SEPARATORS)
     ]
@@ -87,7 +87,14 @@ def _money(scope: Scope, columns: Columns) -> list[FieldError]:
     columns["tax_percent"] = columns["tax_percent"] or 0
     if exchange_rate(scope.organization, columns["currency"], timezone.localdate()) is None:
         known = ", ".join(known_currencies(scope))
-        return [_fault(columns, "currency", "No exchange rate is known.", f"{known}; or state a rate for it first")]
+        return [
+            _fault(
+                columns,
+                "currency",
+                "No exchange rate is known.",
+                say("{known}; or state a rate for it first", known=known),
+            )
+        ]
     return []
 
 
@@ -119,7 +126,9 @@ def _country_faults(columns: Columns) -> list[FieldError]:
     columns["country"] = columns["country"].upper()
     if not columns["country"] or columns["country"] in COUNTRIES:
         return []
-    return [_fault(columns, "country", "Not a country.", "an ISO 3166 code of two letters, such as ID")]
+    return [
+        _fault(columns, "country", "Not a country.", say("an ISO 3166 code of two letters, such as {code}", code="ID"))
+    ]
 
 
 def _fault(columns: Columns, name: str, message: str, allowed: str) -> FieldError:

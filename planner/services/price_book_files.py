@@ -83,10 +83,12 @@ def _media_type(name: str, content: bytes) -> str:
     if ending not in TYPES:
         raise _fault(name, "Not a type of file that is kept.", ", ".join(TYPES))
     if not 0 < len(content) <= MOST_BYTES:
-        raise _fault(name, f"It has {len(content):,} bytes.", f"1 to {MOST_BYTES:,} bytes")
+        raise _fault(
+            name, say("It has {size:,} bytes.", size=len(content)), say("1 to {most:,} bytes", most=MOST_BYTES)
+        )
     media_type, start = TYPES[ending]
     if not (content.startswith(start) if start else _is_text(content)):
-        raise _fault(name, "The content is not what the name says.", f"a {ending} file")
+        raise _fault(name, "The content is not what the name says.", say("a {ending} file", ending=ending))
     return media_type
 
 

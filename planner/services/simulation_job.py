@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from planner.engine.errors import FieldError, InvalidQuestion, unknown_fields
-from planner.engine.sentences import say
+from planner.engine.sentences import Noun, say
 from planner.engine.simulate.planned_fleet import MOST_PLACES, places_of
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.records import MAX_FALLBACKS
@@ -118,11 +118,11 @@ def _read_regions(
 ) -> tuple[Region, ...]:
     raw = params["regions"]
     if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_REGIONS or not all(isinstance(r, Mapping) for r in raw):
-        allowed = f"a list of 1 to {MOST_REGIONS} objects"
+        allowed = say("a list of 1 to {most} objects", most=MOST_REGIONS)
         faults.append(FieldError(field="regions", value=None, message=say("Not a list of regions."), allowed=allowed))
         return ()
     if "trace" in params:
-        allowed = "a trace of its own in each region"
+        allowed = say("a trace of its own in each region")
         faults.append(FieldError(field="trace", value=None, message=say("Given beside regions."), allowed=allowed))
     names = [str(region.get("name", "")) for region in raw]
     linked = any(region.get("fallback") for region in raw)
@@ -137,17 +137,17 @@ def _read_regions(
         if read is not None:
             regions.append(read)
     if sum(region.traffic.expected_requests for region in regions if region.traffic is not None) > MOST_REQUESTS:
-        allowed = f"up to {MOST_REQUESTS:,} requests in all regions"
+        allowed = say("up to {most:,} requests in all regions", most=MOST_REQUESTS)
         faults.append(FieldError(field="regions", value=None, message=say("Too many requests."), allowed=allowed))
     return tuple(regions)
 
 
 def _name_faults(name: object, before: Sequence[str]) -> list[FieldError]:
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
-        allowed = f"a text of 1 to {LONGEST_NAME} characters"
+        allowed = say("a text of 1 to {most} characters", most=LONGEST_NAME)
         return [FieldError(field="name", value=name, message=say("Not a name."), allowed=allowed)]
     if name in before:
-        return [FieldError(field="name", value=name, message=say("Named twice."), allowed="another name")]
+        return [FieldError(field="name", value=name, message=say("Named twice."), allowed=say("another name"))]
     return []
 
 
@@ -158,8 +158,9 @@ def _with_common(region: Mapping[str, Any], params: Mapping[str, Any], place: in
         common, own = params.get(part, {}), region.get(part, {})
         both = isinstance(common, Mapping) and isinstance(own, Mapping)
         joined[part] = {**common, **own} if both else own
-        if both and isinstance(common.get("seed", 0), int) and "seed" not in own:
-            joined[part]["seed"] = common.get("seed", 0) + place
+        seed = common.get("seed", 0) if both else None
+        if type(seed) is int and "seed" not in own:
+            joined[part]["seed"] = seed + place
     if "trace" in region:
         joined["trace"] = region["trace"]
         if "traffic" not in region:
@@ -171,7 +172,9 @@ def _fallback(region: Mapping[str, Any], names: Sequence[str], faults: list[Fiel
     raw = region.get("fallback", [])
     others = [name for name in names if name != region.get("name")]
     if not isinstance(raw, list) or len(raw) > MAX_FALLBACKS or any(name not in others for name in raw):
-        allowed = f"up to {MAX_FALLBACKS} of: {', '.join(others) or 'no other region'}"
+        allowed = say(
+            "up to {most} of: {names}", most=MAX_FALLBACKS, names=", ".join(others) or Noun("no other region")
+        )
         faults.append(
             FieldError(field="fallback", value=None, message=say("Not names of other regions."), allowed=allowed)
         )

@@ -134,7 +134,9 @@ def _bounded(
 def read_part(name: str, input_type: type[Fields], raw: object, faults: list[FieldError]) -> Fields | None:
     """One part of a job's parameters as values; what is wrong is added to ``faults``, None where it can't be read."""
     if not isinstance(raw, Mapping):
-        faults.append(FieldError(field=name, value=raw, message="Not a JSON object.", allowed="a JSON object"))
+        faults.append(
+            FieldError(field=name, value=raw, message=say("Not a JSON object."), allowed=say("a JSON object"))
+        )
         return None
     try:
         check_json_types(input_type, raw)
@@ -150,5 +152,5 @@ def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldE
     if traffic is None or requests <= most:
         return []
     hours = traffic.hours * most / requests
-    allowed = f"up to {hours:.4g} h at this load ({most:,} requests)"
+    allowed = say("up to {hours:,.4g} h at this load ({most:,} requests)", hours=hours, most=most)
     return [FieldError(field="traffic.hours", value=traffic.hours, message=say("Too many requests."), allowed=allowed)]

@@ -19,6 +19,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from planner.engine.errors import FieldError, InvalidQuestion
+from planner.engine.sentences import say
 from planner.models import EVENTS, PING, DeliveryStatus, Organization, Webhook, WebhookDelivery
 from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name
@@ -178,11 +179,17 @@ def _checked(values: WebhookInput) -> dict[str, Any]:
     except Refused as refused:
         faults.append(
             FieldError(
-                field="url", value=values.url, message=str(refused), allowed="a public https address", code=refused.code
+                field="url",
+                value=values.url,
+                message=refused.message,
+                allowed=say("a public https address"),
+                code=refused.code,
             )
         )
     if not values.events:
-        faults.append(FieldError(field="events", value=None, message="Needed.", allowed="one or more", code="required"))
+        faults.append(
+            FieldError(field="events", value=None, message=say("Needed."), allowed=say("one or more"), code="required")
+        )
     if faults:
         raise InvalidQuestion(faults)
     return {

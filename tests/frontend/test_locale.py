@@ -40,6 +40,7 @@ KEYWORDS: dict[str, tuple[int, ...] | None] = {
     "ngettext": (1, 2),
 }
 TEMPLATE_CALL = re.compile(r"""\b(?:gettext|ngettext|_)\(u?('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""")
+CODES = re.compile(r"[\w-]+(, [\w-]+)*", re.ASCII)
 PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w+(?::[^}]*)?\}")
 
 
@@ -78,6 +79,20 @@ def test_every_text_in_use_is_translated_and_no_other(indonesian: Catalog) -> No
     assert shipped == set(texts_in_use())
     unfinished = [message.id for message in indonesian if message.id and (not message.string or message.fuzzy)]
     assert unfinished == []
+
+
+def test_faults_can_be_said_in_indonesian(indonesian: Catalog) -> None:
+    """Whatever a fault says is a text of the list or a sentence that keeps its template; lists of codes are neither."""
+    unsaid = []
+    for path in sorted([*(PLANNER / "engine").rglob("*.py"), *(PLANNER / "services").glob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "FieldError":
+                continue
+            for said in (keyword.value for keyword in node.keywords if keyword.arg in ("message", "allowed")):
+                plain = str(said.value) if isinstance(said, ast.Constant) else ""
+                if isinstance(said, ast.JoinedStr) or not (plain in indonesian or CODES.fullmatch(plain) or not plain):
+                    unsaid.append(f"{path.name}: {ast.unparse(said)}")
+    assert unsaid == []
 
 
 def test_placeholders_are_the_same(indonesian: Catalog) -> None:
