@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from auditlog.models import LogEntry
-
 from planner.documents.pdf import render_pdf
 from planner.documents.snapshot import QuoteSnapshot, render_json
 from planner.documents.spreadsheet import render_xlsx
 from planner.documents.tables import render_csv
-from planner.models import AuditEntry, Quote
+from planner.models import Quote
 from planner.selectors.scope import Scope
+from planner.services.audit import note_export
 from planner.services.quotes import priced
 from planner.services.tenancy import tenant_write
 
@@ -25,23 +24,18 @@ FORMATS = {
 def export_quote(*, scope: Scope, quote: Quote, form: str, language: str = "") -> bytes:
     """The quote as a file of one of ``FORMATS``; every export is in the audit log."""
     scope.require("planner.view_quote")
-    return render(_exported(quote, form), form, language)
+    return render(_exported(scope, quote, form), form, language)
 
 
 @tenant_write
 def transfer_quote(*, scope: Scope, quote: Quote) -> QuoteSnapshot:
     """What the quote says, for a procurement system; noted in the audit log as every export."""
     scope.require("planner.view_quote")
-    return _exported(quote, "cart")
+    return _exported(scope, quote, "cart")
 
 
-def _exported(quote: Quote, form: str) -> QuoteSnapshot:
-    AuditEntry.objects.log_create(
-        quote,
-        force_log=True,
-        action=LogEntry.Action.ACCESS,
-        changes={"export": ["", form], "number": ["", quote.number]},
-    )
+def _exported(scope: Scope, quote: Quote, form: str) -> QuoteSnapshot:
+    note_export(scope=scope, subject=quote, what=form, number=quote.number or "")
     return priced(quote).snapshot
 
 

@@ -174,7 +174,7 @@ def test_exports_are_in_the_audit_log_and_read_back(tenant: Tenant) -> None:
     data = quote_files.export_quote(scope=scope, quote=quote, form="csv")
     assert read_csv(data) == quotes.priced(quote).snapshot.lines
     entry = AuditEntry.objects.filter(organization=tenant.organization).latest("id")
-    assert entry.changes["export"] == ["", "csv"]
+    assert entry.changes["export"] == [None, "csv"]
     assert entry.actor_email == scope.user.email
 
 
