@@ -273,9 +273,9 @@ def _middles(low: IntArray, high: IntArray, steps: int) -> IntArray:
 
 
 def _exceeds(by_statistic: Mapping[str, FloatArray], limit_ms: float | None, question: InferenceQuestion) -> BoolArray:
-    value = by_statistic[question.slo_percentile]
     if limit_ms is None:
-        return np.zeros(value.shape, dtype=np.bool_)
+        return np.zeros(by_statistic["mean"].shape, dtype=np.bool_)
+    value = by_statistic[question.slo_percentile]
     # NaN and infinity are no speed: they exceed any limit.
     return ~(value * 1e3 <= limit_ms)
 
