@@ -19,7 +19,7 @@ from catalog.importers.rows import COUNTRIES
 from catalog.model_files import as_published, index_names, look_up
 from catalog.models import Accelerator as AcceleratorRow
 from catalog.models import CatalogVersion, ModelArchitecture, Offer, Provider, Region, TokenPrice
-from catalog.snapshot import age_limits, build_snapshot
+from catalog.snapshot import build_snapshot
 from planner.engine.arch_spec import arch_from_spec
 from planner.engine.hardware import Accelerator, CatalogSnapshot
 from planner.engine.hardware import Offer as PricedOffer
@@ -61,15 +61,6 @@ def resolve_accelerator(name: str) -> Accelerator | None:
         if key is not None:
             return read.snapshot.accelerators[key]
     return None
-
-
-def price_age_limit_days(provider: str, purchase_option: str) -> int:
-    """After how many days a price of that provider and purchase option is stale.
-
-    Raises ``KeyError`` for an unknown provider.
-    """
-    read = _read(catalog_version())
-    return read.age_limits[read.provider_kinds[provider], purchase_option]
 
 
 def is_stale(offer: PricedOffer, today: date) -> bool:
@@ -147,8 +138,6 @@ class _Read:
 
     snapshot: CatalogSnapshot
     accelerator_keys: Mapping[str, str]
-    provider_kinds: Mapping[str, str]
-    age_limits: Mapping[tuple[str, str], int]
     models: Mapping[str, ModelArch]
 
 
@@ -160,8 +149,6 @@ def _read(version: str) -> _Read:
         accelerator_keys={
             accelerator_name_key(name): row.key for row in accelerators for name in (row.key, row.name, *row.aliases)
         },
-        provider_kinds=dict(Provider.objects.filter(retired=False).values_list("code", "kind")),
-        age_limits=age_limits(),
         models=_models(),
     )
 

@@ -37,7 +37,6 @@ from planner.models import PriceBook, PriceBookFile
 from planner.services.price_book_files import NAME_LENGTH, TYPES, attach_file, download_file, remove_file
 
 NAME = FieldSpec(kind="text", max_length=NAME_LENGTH, help=f"Name of the file, with its ending: {', '.join(TYPES)}.")
-_NAME = {"type": "string", "maxLength": NAME_LENGTH}
 _BYTES = {"type": "string", "format": "binary"}
 
 

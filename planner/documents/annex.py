@@ -9,7 +9,6 @@ from planner.documents.snapshot import Fact, Plan
 from planner.documents.wording import Wording
 from planner.engine.answers import Term
 
-COUNTED_UNITS: Final = frozenset({"", "tokens", "nodes", "GPUs", "req/s"})
 MONEY: Final = "USD"
 CENT: Final = 0.01
 HIDDEN_FACTS: Final = frozenset({"run_hours"})

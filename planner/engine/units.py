@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Final
 
-KIB: Final = 2**10
 MIB: Final = 2**20
 GIB: Final = 2**30
 GB: Final = 10**9
@@ -47,8 +46,3 @@ def gbit_s_to_bytes_s(value_gbit_s: float) -> float:
     50000000000.0
     """
     return value_gbit_s * 1e9 / 8
-
-
-def seconds_to_ms(value_s: float) -> float:
-    """Seconds as milliseconds."""
-    return value_s * 1e3

@@ -23,8 +23,6 @@ GPU_HOURS_PER_INTERRUPTION: Final = 54 * 24 * 16_384 / 419
 """Llama 3 405B, 16,384 H100, 54 days, 419 unexpected interruptions (arXiv 2407.21783, table 5): 50,677."""
 LOST_NODE_SHARE: Final = 0.78
 """Of interruptions that take a node out: confirmed or suspected hardware (the same table)."""
-SPOT_INTERRUPTIONS_PER_NODE_DAY: Final = 0.1
-"""Spot nodes taken back: 5 to 15 % a day (Google Cloud's note on preemptible machines); varies by region and week."""
 CHECKPOINT_BYTES_PER_PARAM: Final = 14.0
 """16-bit weights, fp32 master and two fp32 moments (BLOOM-176B wrote 13.07, chronicles 2022)."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from planner.engine.arch_spec import arch_from_spec, arch_to_spec
+from planner.engine.arch_spec import arch_from_spec
 from planner.services.validation.training_case import TrainingCase
 from planner.services.validation.training_rows import FindAccelerator
 
@@ -69,26 +69,6 @@ def _case_columns() -> list[str]:
     return [f.name for f in fields(TrainingCase) if f.name not in _ELSEWHERE]
 
 
-def write_measurements(path: Path, rows: Sequence[Measurement]) -> None:
-    """Write rows and, beside them, the architectures they use."""
-    architectures: dict[str, dict[str, Any]] = {}
-    keys: dict[str, str] = {}
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*_HEAD, "architecture", "accelerator", *_case_columns()])
-        for row in rows:
-            spec = json.dumps(arch_to_spec(row.case.arch), sort_keys=True)
-            if spec not in keys:
-                keys[spec] = f"{row.model}#{sum(key.startswith(row.model + '#') for key in architectures) + 1}"
-                architectures[keys[spec]] = json.loads(spec)
-            values = [_cell(getattr(row, name)) for name in _HEAD]
-            case = [_cell(getattr(row.case, name)) for name in _case_columns()]
-            writer.writerow([*values, keys[spec], row.case.accelerator.key, *case])
-    with architectures_path(path).open("w", encoding="utf-8") as file:
-        json.dump(architectures, file, indent=1, sort_keys=True)
-        file.write("\n")
-
-
 def architectures_path(path: Path) -> Path:
     """Where the architectures of a measurement file are kept."""
     return path.with_name(path.stem + "_architectures.json")
@@ -124,14 +104,6 @@ def _read(
     )
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(int(value))
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
-
-
 def _value(text: str, hint: Any) -> Any:
     kind = str(hint)
     if not text and "None" in kind:
@@ -141,8 +113,3 @@ def _value(text: str, hint: Any) -> Any:
     if "int" in kind:
         return int(text)
     return float(text) if "float" in kind else text
-
-
-def groups_of(rows: Iterable[Measurement]) -> list[str]:
-    """Cross-validation group of each row."""
-    return [row.group for row in rows]
