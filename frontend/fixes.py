@@ -43,8 +43,8 @@ NO_VALUES = ("required", "conflict", "empty_filter")
 """Faults whose ``allowed`` names no values of the field."""
 USEFUL = 0.001
 """A bound below it is no value anybody means."""
-FARTHEST = Decimal("1e300")
-"""Numbers beyond it are as far from every bound."""
+FARTHEST = Decimal("1e20")
+"""Beyond every bound; from a number farther off than this their distances would be the same in so many digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ class Comparison:
 
 def comparison(sides: Sequence[Side]) -> Comparison:
     """The table and the charts of these scenarios."""
-    charts = (_cost_chart(sides), *_speed_charts(sides)) if len(sides) > 1 else ()
+    charts = (*_cost_chart(sides), *_speed_charts(sides)) if len(sides) > 1 else ()
     return Comparison(rows=tuple(_rows(sides)), charts=charts)
 
 
@@ -90,10 +90,13 @@ def _confidence(side: Side) -> str:
     return f"{answer_words.CONFIDENCE.get(band['kind'], band['kind'])} {numbers.band(band['low'], high)}"
 
 
-def _cost_chart(sides: Sequence[Side]) -> Chart:
+def _cost_chart(sides: Sequence[Side]) -> Iterator[Chart]:
+    """None where some are paid for by the month and others as a whole: neither costs less."""
+    if len({_ends(side) for side in sides}) > 1:
+        return
     cheapest = min(sides, key=lambda side: side.usd)
     title = _("%(name)s costs least: %(money)s") % {"name": cheapest.name, "money": numbers.money(cheapest.usd)}
-    return _bars("comparison", title, _("Cost"), sides, [(float(side.usd), numbers.money(side.usd)) for side in sides])
+    yield _bars("comparison", title, _("Cost"), sides, [(float(side.usd), numbers.money(side.usd)) for side in sides])
 
 
 def _speed_charts(sides: Sequence[Side]) -> Iterator[Chart]:

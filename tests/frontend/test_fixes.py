@@ -102,14 +102,21 @@ def test_the_simulations_form_keeps_what_was_typed(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("catalog")
-@pytest.mark.parametrize("field", ["requests_per_second", "concurrency", "headroom", "budget_usd_month"])
-@pytest.mark.parametrize(("typed", "fixed"), [("9e9999999", True), ("-9e9999999", True), ("1e-9999999", False)])
-def test_numbers_with_exponents_beyond_all_bounds_are_faults_with_fixes(
-    client: Client, field: str, typed: str, fixed: bool
+@pytest.mark.parametrize(
+    ("field", "labels"),
+    [
+        ("requests_per_second", ["Use 10,000,000 req/s"]),
+        ("concurrency", ["Use 10,000,000 clients", "Use 1 clients"]),
+        ("headroom", ["Use 0.9 share", "Use 0 share", "Use the default, 0.2 share"]),
+        ("budget_usd_per_month", ["Use 1,000,000,000,000 USD/month", "Use 1 USD/month", "Leave it open"]),
+    ],
+)
+@pytest.mark.parametrize("typed", ["9e9999999", "9e99"])
+def test_numbers_beyond_all_bounds_have_the_nearest_bound_as_their_fix(
+    client: Client, field: str, labels: list[str], typed: str
 ) -> None:
-    given = {"model": "Llama 3.1 8B", "requests_per_second": "1"}
-    if field == "concurrency":
-        del given["requests_per_second"]
-    response = client.get("/", given | {field: typed})
-    assert response.status_code in ((400,) if fixed else (200, 400))
-    assert bool(fixes_of(response.content.decode())) or not fixed
+    traffic = {} if field in ("requests_per_second", "concurrency") else {"requests_per_second": "1"}
+    response = client.get("/", {"model": "Llama 3.1 8B", **traffic, field: typed})
+    assert response.status_code == 400
+    assert list(fixes_of(response.content.decode())) == labels
+    assert client.get("/", {"model": "Llama 3.1 8B", **traffic, field: f"-{typed}"}).status_code == 400

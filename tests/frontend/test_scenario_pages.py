@@ -156,3 +156,16 @@ def test_an_offline_jobs_scenario_costs_what_the_job_does(tenant: Tenant) -> Non
     assert "TTFT" not in compared
     assert "is done soonest" in compared
     assert "a month" not in compared
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_months_rent_and_the_cost_of_a_whole_run_are_not_ranked(tenant: Tenant) -> None:
+    served = save_scenario(scope=tenant.scope(), name="Chat", kind="inference", question=QUESTION)
+    trained = save_scenario(scope=tenant.scope(), name="Run", kind="training", question=TRAINING)
+    again = save_scenario(scope=tenant.scope(), name="Again", kind="training", question=TRAINING)
+    client, compare = signed_in(tenant, Role.VIEWER), address("compare-scenarios", tenant)
+    mixed = client.get(compare, {"id": [str(served.uuid), str(trained.uuid)]}).content.decode()
+    assert "a month</td>" in mixed
+    assert "costs least" not in mixed
+    alike = client.get(compare, {"id": [str(trained.uuid), str(again.uuid)]}).content.decode()
+    assert "Run costs least" in alike
