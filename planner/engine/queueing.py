@@ -6,9 +6,13 @@ many servers without summation.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
 
 TALBOT: Final = 16
 """Points on the path of an inverse Laplace transform (Talbot, 1979; Abate and Valko, 2004)."""
@@ -78,6 +82,12 @@ def crowding(arrivals: Any, cv: float) -> Any:
     arrivals = np.asarray(arrivals, dtype=np.float64)
     if abs(cv - 1.0) < 1e-6:
         return 0.0 * arrivals
+    return np.interp(np.log(np.maximum(arrivals, 1e-300)), np.log(CROWDED), _crowding(cv), left=0.0)
+
+
+@lru_cache(maxsize=64)
+def _crowding(cv: float) -> FloatArray:
+    """At the arrivals of ``CROWDED``: asked for with one spread many times over."""
     shape = 1.0 / max(cv, LEAST_CV) ** 2
     tops = np.arange(1, TALBOT) * np.pi / TALBOT
     cot = 1.0 / np.tan(tops)
@@ -85,5 +95,5 @@ def crowding(arrivals: Any, cv: float) -> Any:
     weights = np.concatenate([[0.5 + 0j], 1.0 + 1j * tops * (1.0 + cot**2) - 1j * cot]) * np.exp(nodes)
     s = nodes / CROWDED[:, None]
     transform = 1.0 / (s * ((1.0 + s / shape) ** shape - 1.0)) - 1.0 / s**2
-    found = 2.0 / (5.0 * CROWDED) * np.sum((weights * transform).real, axis=1)
-    return np.interp(np.log(np.maximum(arrivals, 1e-300)), np.log(CROWDED), found, left=0.0)
+    found: FloatArray = 2.0 / (5.0 * CROWDED) * np.sum((weights * transform).real, axis=1)
+    return found

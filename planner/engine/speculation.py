@@ -57,7 +57,8 @@ class Speculation:
         if self.draft is None:
             return terms, 0.0 * terms[0]
         once = step_time(self.draft, decoding, context, 0.0, 0.0)
-        with_prompt = step_time(self.draft, decoding, context, prefill, pairs)
+        alone = isinstance(prefill, float) and prefill == 0.0
+        with_prompt = once if alone else step_time(self.draft, decoding, context, prefill, pairs)
         return terms, (self.draft_tokens - 1.0) * once + with_prompt
 
     def spread(self, step: StepCoefficients) -> Speculation:
