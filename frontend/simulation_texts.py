@@ -7,6 +7,8 @@ TEXTS = (
     _("Over the first week."),
     _("Clients"),
     _("Closed loop: each waits for its answer. Empty: a load."),
+    _("Requests"),
+    _("A job: all queued at the beginning. Empty: a load."),
     _("Pause"),
     _("Of clients, between an answer and the next request; mean, random."),
     _("Duration"),

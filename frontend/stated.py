@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from frontend import numbers, words
+from frontend.answers.parts import place_of
 from frontend.listed import listed_choices
 from frontend.query import default_text
 from planner.engine.field_spec import FieldSpec, specs
@@ -21,6 +22,8 @@ OPTION = re.compile(
     r"(?P<layout>[a-z0-9-]+):(?P<weights>\w+)",
     re.ASCII,
 )
+COUNTRY = re.compile(r"([a-z]{2})-\*", re.ASCII)
+"""In the place of a region: the seller states the country alone."""
 DEGREE = re.compile(r"(tp|pp|ep)(\d+)", re.ASCII)
 
 
@@ -66,8 +69,8 @@ def option_words(option_id: str) -> str:
     found = OPTION.fullmatch(option_id)
     if found is None:
         return option_id
-    region = "" if "*" in found["region"] else found["region"]
-    place = f"{words.provider(found['provider'])}, {region or _('region not stated')}"
+    only_country = COUNTRY.fullmatch(found["region"])
+    place = place_of(found["provider"], found["region"], only_country[1].upper() if only_country else "")
     own, _prefill, apart = found["layout"].partition("-prefill-")
     layout = _degrees(own)
     if apart:

@@ -11,13 +11,13 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import Cell, Chart, Column
-from frontend.answers.simulation_words import as_number, pace
+from frontend.answers.simulation_words import as_number, hours, pace
 from frontend.figures import canvas, tried_fleets
 from frontend.sentences import kept
 
 CSV_COLUMNS = (
     *("replicas", "autoscaled", "scaling_target", "min_replicas", "max_replicas", "met", "cost_usd", "gpu_hours"),
-    *("goodput_share", "goodput_requests_s", "ttft_ms", "tpot_ms", "dropped", "regions"),
+    *("goodput_share", "goodput_requests_s", "ttft_ms", "tpot_ms", "duration_s", "dropped", "regions"),
 )
 
 
@@ -43,9 +43,9 @@ def present_capacity(result: Mapping[str, Any]) -> CapacityShown | None:
     return CapacityShown(
         sentence=_sentence(search),
         detail=_detail(search, at, result["duration_s"]),
-        charts=(_attainment(search), _goodput(search)),
-        columns=_columns(at),
-        rows=tuple(_row(point) for point in search["tried"]),
+        charts=(_attainment(search), _goodput(search)) if search.get("within_s") is None else (_times(search),),
+        columns=_columns(at, is_job=search.get("within_s") is not None),
+        rows=tuple(_row(point, is_job=search.get("within_s") is not None) for point in search["tried"]),
         chosen=search["chosen"],
     )
 
@@ -61,6 +61,11 @@ def csv_of_search(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
 def _sentence(search: Mapping[str, Any]) -> str:
     chosen = search["tried"][search["chosen"]]
     money = {"cost": numbers.money(as_number(chosen["cost_usd"])), "share": numbers.percent(chosen["goodput_share"], 1)}
+    if search.get("within_s") is not None:
+        time = {"fleet": _fleet(chosen), "time": hours(chosen["duration_s"]), **money}
+        if not chosen["met"]:
+            return _("No fleet tried is done in time; the closest, %(fleet)s, takes %(time)s") % time
+        return _("The cheapest fleet that is done in time: %(fleet)s, %(time)s, %(cost)s") % time
     if not chosen["met"]:
         return _("No fleet tried holds the limits; the closest, %(fleet)s, keeps %(share)s of requests within them") % {
             "fleet": _fleet(chosen),
@@ -81,8 +86,10 @@ def _detail(search: Mapping[str, Any], at: str, duration_s: float) -> str:
         if limit is not None
     ]
     sized = [kept(search["sized_for"])] if "sized_for" in search else []
+    if search.get("within_s") is not None:
+        limits.append(_("done in %(time)s") % {"time": hours(search["within_s"])})
     said = [*sized, _("Limits: %(limits)s, every request answered.") % {"limits": ", ".join(limits)}]
-    if rate := pace(search["tried"][search["chosen"]], duration_s):
+    if search.get("within_s") is None and (rate := pace(search["tried"][search["chosen"]], duration_s)):
         said.append(_("At this pace: %(rate)s.") % {"rate": rate})
     if search["replicas"] is None and "most_replicas" in search:
         most = _("It ended at %(n)s replicas, the most to be tried: more may do, or none.")
@@ -143,6 +150,17 @@ def _goodput(search: Mapping[str, Any]) -> Chart:
     )
 
 
+def _times(search: Mapping[str, Any]) -> Chart:
+    """Of a job: how long each fleet takes."""
+    title = _("Done in time, %(time)s, from %(cost)s on")
+    holding = [as_number(point["cost_usd"]) or 0.0 for point in search["tried"] if point["met"]]
+    if not holding:
+        title = _("No fleet tried is done in %(time)s")
+    values = {"time": hours(search["within_s"]), "cost": numbers.money(min(holding, default=None))}
+    y = canvas.Axis(title=_("Hours until it is done"), tick=numbers.rounded)
+    return _against_cost(search, "capacity-time", title % values, "duration_s", y, unit=3600.0)
+
+
 def _share_tick(search: Mapping[str, Any]) -> Callable[[float], str]:
     """Shares as the axis tells them apart: where all fleets hold the limits, they lie within a percent."""
     shares = [point["goodput_share"] or 0.0 for point in search["tried"]]
@@ -155,11 +173,13 @@ def _rate(value: float) -> str:
     return numbers.rounded(value, 5)
 
 
-def _against_cost(search: Mapping[str, Any], name: str, title: str, key: str, y: canvas.Axis) -> Chart:
+def _against_cost(
+    search: Mapping[str, Any], name: str, title: str, key: str, y: canvas.Axis, unit: float = 1.0
+) -> Chart:
     tried = [
         tried_fleets.Tried(
             cost=as_number(point["cost_usd"]) or 0.0,
-            value=point[key] or 0.0,
+            value=(point[key] or 0.0) / unit,
             label="" if point["autoscaled"] else numbers.fixed(point["replicas"]),
             hover=_hover(point),
             holds=point["met"],
@@ -184,11 +204,11 @@ def _hover(point: Mapping[str, Any]) -> str:
     )
 
 
-def _columns(at: str) -> tuple[Column, ...]:
+def _columns(at: str, *, is_job: bool) -> tuple[Column, ...]:
     return (
         Column(key="fleet", label=_("Fleet"), is_text=True),
         Column(key="cost", label=_("Cost")),
-        Column(key="within", label=_("Within the limits")),
+        Column(key="within", label=_("Time") if is_job else _("Within the limits")),
         Column(key="goodput", label=_("Goodput/s")),
         Column(key="ttft", label=f"TTFT {at}"),
         Column(key="tpot", label=f"TPOT {at}"),
@@ -197,12 +217,14 @@ def _columns(at: str) -> tuple[Column, ...]:
     )
 
 
-def _row(point: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _row(point: Mapping[str, Any], *, is_job: bool) -> tuple[Cell, ...]:
     cost = as_number(point["cost_usd"])
     return (
         Cell(text=_fleet(point), sort=f"{point['autoscaled']:d}-{point['replicas']:08d}-{point['scaling_target']}"),
         _cell(cost, numbers.money(cost)),
-        _cell(point["goodput_share"], numbers.percent(point["goodput_share"], 1)),
+        _cell(point["duration_s"], hours(point["duration_s"]))
+        if is_job
+        else _cell(point["goodput_share"], numbers.percent(point["goodput_share"], 1)),
         _cell(point["goodput_requests_s"], numbers.rounded(point["goodput_requests_s"])),
         _cell(point["ttft_ms"], numbers.duration(point["ttft_ms"])),
         _cell(point["tpot_ms"], numbers.duration(point["tpot_ms"])),

@@ -11,6 +11,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import ChartGroup, KeyFigure
+from frontend.answers.simulated_job import job_figures, job_sentence
 from frontend.answers.simulation_charts import chart_groups
 from frontend.answers.simulation_words import PERCENTILES, as_number, hours, incident_cells, pace
 from frontend.sentences import kept
@@ -77,6 +78,9 @@ def _region(region: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _sentence(result: Mapping[str, Any]) -> str:
+    job = result.get("job")
+    if job is not None:
+        return job_sentence(result, job)
     return ngettext(
         "%(requests)s request in %(time)s: %(share)s within the limits, p95 TTFT %(ttft)s, p95 TPOT %(tpot)s, "
         "%(cost)s for the time",
@@ -94,6 +98,8 @@ def _sentence(result: Mapping[str, Any]) -> str:
 
 
 def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
+    if result.get("job") is not None:
+        return job_figures(result, result["job"])
     per_token = as_number(result["usd_per_million_output_tokens"])
     return (
         KeyFigure(

@@ -30,6 +30,7 @@ from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import limited
 from frontend.words import run_title
 from planner.engine.errors import InvalidQuestion
+from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_question import TrafficQuestion
@@ -48,6 +49,7 @@ TRACE_STATES = (*(name for names in TRAFFIC_WAYS.values() for name in names), "i
 """Fields of a question that a trace says for itself."""
 MOST_OTHERS = 20
 """Of a person's own runs, to compare with."""
+SCALING = ("autoscaler", "scaling_metric", "scaling_target", "min_replicas", "max_replicas")
 STOP_POLLING = 286
 """htmx stops polling when an answer has this status."""
 
@@ -141,16 +143,36 @@ def _but_traffic(given: dict[str, str]) -> dict[str, str]:
 
 
 def _inputs(run: Run) -> tuple[tuple[str, str], ...]:
-    """What the run was started with, what is default left out."""
-    parts = (("traffic", TrafficQuestion, _("Traffic")), ("scenario", SimulationQuestion, _("Scenario")))
-    found = []
-    for part, input_type, title in parts:
-        given = run.params.get(part)
-        if text := stated(input_type, given if isinstance(given, dict) else {}, but_defaults=True):
-            found.append((title, text))
+    """What the run was started with, what is default left out; of a search, what it has chosen in its place."""
+    given = {part: found if isinstance(found := run.params.get(part), dict) else {} for part in ("traffic", "scenario")}
+    scenario = stated(SimulationQuestion, given["scenario"], but_defaults=True)
+    if run.kind == CAPACITY and isinstance(run.result, dict):
+        scenario = _chosen_scenario(given["scenario"], run.result)
+    found = [
+        (title, text)
+        for title, text in (
+            (_("Traffic"), stated(TrafficQuestion, given["traffic"], but_defaults=True)),
+            (_("Scenario"), scenario),
+        )
+        if text
+    ]
     if run.params.get("trace"):
         found.insert(0, (_("Traffic"), _("an uploaded trace")))
     return tuple(found)
+
+
+def _chosen_scenario(given: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """What was asked for, with the size and the scaling that the search chose."""
+    settings, known = result["settings"], specs(SimulationQuestion)
+    kept = {
+        name: value
+        for name, value in given.items()
+        if name in known and name not in (*SCALING, "replicas") and value != known[name][1]
+    }
+    chosen = () if settings.get("autoscaler", "none") == "none" else SCALING
+    if "regions" not in result:
+        chosen = ("replicas", *chosen)
+    return stated(SimulationQuestion, kept | {name: settings[name] for name in chosen if name in settings})
 
 
 def _find(request: HttpRequest, uuid: UUID) -> Run:
@@ -207,12 +229,21 @@ def _beside(request: HttpRequest, run: Run) -> dict[str, Any]:
         other = None
     others = []
     if run.kind in SIMULATED and run.status == RunStatus.SUCCEEDED:
-        others = finished_runs_of(user=request.user, kinds=SIMULATED, but=run, most=MOST_OTHERS)
+        found = finished_runs_of(user=request.user, kinds=SIMULATED, but=run, most=MOST_OTHERS)
+        others = [(each, _other_name(each)) for each in found]
     if other is None or other.kind not in SIMULATED or other.pk == run.pk:
         return {"other": None, "others": others}
     here, there = run.result, other.result
     known = run.kind in SIMULATED and isinstance(here, dict) and isinstance(there, dict)
     return {"other": other, "others": others, "compared": compare(here or {}, there or {}) if known else ()}
+
+
+def _other_name(run: Run) -> str:
+    """When it was started, what it is, and of which model."""
+    question = run.params.get("question")
+    model = str(question.get("model") or "") if isinstance(question, dict) else ""
+    started = f"{timezone.localtime(run.created_at):%Y-%m-%d %H:%M}"
+    return " · ".join(part for part in (started, run_title(run.kind), model) if part)
 
 
 def _simulation_link(run: Run, given: dict[str, str]) -> str:

@@ -35,12 +35,14 @@ from planner.engine.workload import InferenceQuestion
 from planner.services.planned_load import planned_load
 from planner.services.planned_traffic import traffic_of_plan
 from planner.services.runs import create_run
+from planner.services.simulated_job import sized_for
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 
 TRAFFIC = (
     *(
         "requests_per_second",
         "clients",
+        "requests",
         "think_s",
         "hours",
         "gap_cv",
@@ -121,9 +123,12 @@ def _unless_the_plans(typed: Mapping[str, str], asked: Asked) -> Mapping[str, st
 def _sized_for(asked: Asked) -> str:
     """What the smallest fleet is sized for where nothing else is typed; empty where the question says nothing."""
     try:
-        load = planned_load(parse_question(InferenceQuestion, asked.raw))
+        question = parse_question(InferenceQuestion, asked.raw)
     except InvalidQuestion:
         return ""
+    if question.offline_requests is not None:
+        return shown(sized_for(question))
+    load = planned_load(question)
     return "" if load is None else shown(load.sentence)
 
 
@@ -169,9 +174,11 @@ def _form(
     request: HttpRequest, asked: Asked, typed: Mapping[str, str], errors: Sequence[FieldError], status: int = 200
 ) -> HttpResponse:
     faults = {error.field: error for error in reversed(errors)}
-    if typed.get("traffic-clients"):
-        # Clients that wait have no load of their own, not even the default one.
+    if typed.get("traffic-clients") or typed.get("traffic-requests"):
+        # Clients that wait, and a job, have no load of their own, not even the default one.
         typed = {"traffic-requests_per_second": "", **typed}
+    if typed.get("traffic-requests"):
+        typed = {"traffic-hours": "", **typed}
     query = canonical_query(asked.given, InferenceQuestion)
     fields = {name: _field(name, typed, faults.get(name), query) for name in _all_names()}
     shown = [name for name in fields if name != "fleet-option"]
@@ -192,7 +199,7 @@ def _form(
         "has_trace": bool(trace_of(request, before_run)),
         "regions_before": ", ".join(str(region.get("name", "")) for region in regions_of(before_run)),
         "scenario_error": _line(faults["scenario"]) if "scenario" in faults else "",
-        "has_limits": bool(asked.given.get("ttft_ms") or asked.given.get("tpot_ms")),
+        "has_limits": any(asked.given.get(name) for name in ("ttft_ms", "tpot_ms", "offline_requests")),
         "sized_for": _sized_for(asked),
         "groups": groups,
         "trace_error": _line(faults["trace"]) if "trace" in faults else "",

@@ -59,4 +59,4 @@ def finished_runs_of(*, user: User | AnonymousUser, kinds: Sequence[str], but: R
     if not user.is_authenticated:
         return []
     found = runs_of(user=user).filter(kind__in=kinds, status=RunStatus.SUCCEEDED).exclude(pk=but.pk)
-    return list(found.only("uuid", "kind", "created_at")[:most])
+    return list(found.only("uuid", "kind", "created_at", "params")[:most])

@@ -16,6 +16,7 @@ from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
 from planner.services.planned_load import AS_GIVEN, at_planned_load
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
+from planner.services.simulated_job import within_s
 from planner.services.simulation_job import SimulationJob, check_options, read_simulation
 from planner.services.simulation_region import read_part, too_many_requests
 from planner.services.stored_traces import has_trace, may_use_trace
@@ -41,7 +42,7 @@ def check_capacity(params: Mapping[str, Any], owner: User | None) -> None:
 
 
 def read_capacity(params: Mapping[str, Any], *, has: Callable[[str], bool] = has_trace) -> CapacityJob:
-    """Parameters of a simulation, and ``search``; the question must have a limit.
+    """Parameters of a simulation, and ``search``; the question must have a limit, or be of a job that ends by a time.
 
     Traffic that states no load has the one that the plan is sized for: its peak, and headroom beyond it.
     Raises ``InvalidQuestion`` with every fault. ``has`` says which traces there are.
@@ -59,7 +60,8 @@ def read_capacity(params: Mapping[str, Any], *, has: Callable[[str], bool] = has
             found = too_many_requests(region.traffic, MOST_REQUESTS // len(simulation.regions))
             faults += [fault.inside(part) for fault in found]
         question = parse_question(InferenceQuestion, simulation.question)
-        if question.ttft_ms is None and question.tpot_ms is None:
+        is_timed = len(simulation.regions) == 1 and within_s(question, simulation.regions[0].traffic) is not None
+        if question.ttft_ms is None and question.tpot_ms is None and not is_timed:
             faults.append(replace(no_limits(), field="question.ttft_ms"))
     if faults or simulation is None or search is None:
         raise InvalidQuestion(faults)

@@ -13,9 +13,10 @@ from planner.services.planned_load import at_planned_load
 from planner.services.region_search import RegionChanges, RegionSearch
 from planner.services.run_kind import ReportProgress, Spread, Task
 from planner.services.served import Served, together, unpack
+from planner.services.simulated_job import within_s
 from planner.services.simulation import costs_of, describe
 from planner.services.simulation_parts import Sites, serve_part, sites_of
-from planner.services.simulation_run import TIMED, run_document
+from planner.services.simulation_run import TIMED, run_document, what_was_served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +84,7 @@ def run_capacity_search(params: Mapping[str, Any], report: ReportProgress, sprea
     found = search_regions(job, report, spread) if job.simulation.regions[0].name else _one(job, report, spread)
     kept = {name: value for name, value in found.items() if name not in TIMED}
     kept["search"] |= {"sized_for": job.sized_for}
-    first = job.simulation.regions[0]
-    result: dict[str, Any] = plain(kept | {"traffic": first.traffic, "trace": first.trace})
+    result: dict[str, Any] = plain(kept | what_was_served(job.simulation, kept))
     return result
 
 
@@ -99,6 +99,7 @@ def _one(job: CapacityJob, report: ReportProgress, spread: Spread) -> dict[str, 
         start=sites.first.option.layout.replicas,
         asked=job.search,
         bill=lambda served: costs_of(served, options).usd,
+        within_s=within_s(sites.first.question, region.traffic),
     )
     search.run(_Workers(sites=sites, report=report, spread=spread).serve_all)
     if search.best is None:

@@ -54,6 +54,8 @@ class FleetSearch:
     """Replicas of the plan."""
     asked: CapacityQuestion
     bill: Bill
+    within_s: float | None = None
+    """In what time a job must be done; None where nothing is to be done by a time."""
     points: list[dict[str, Any]] = field(default_factory=list, init=False)
     best: Served | None = field(default=None, init=False)
     changes: Changes = field(default_factory=dict, init=False)
@@ -65,7 +67,7 @@ class FleetSearch:
 
     def run(self, serve_all: ServeAll) -> None:
         """Search; raises ``InvalidQuestion`` where the question has no limits."""
-        if self.question.ttft_ms is None and self.question.tpot_ms is None:
+        if self.question.ttft_ms is None and self.question.tpot_ms is None and self.within_s is None:
             raise InvalidQuestion([no_limits()])
         scales = self.scenario.autoscaler != "none"
         busiest = self._fixed(serve_all, 0.6 if scales else 1.0)
@@ -81,6 +83,7 @@ class FleetSearch:
             "replicas": self.smallest,
             "percentile": self.question.slo_percentile,
             "limits_ms": {"ttft": self.question.ttft_ms, "tpot": self.question.tpot_ms},
+            "within_s": self.within_s,
             "most_replicas": self.asked.most_replicas,
             "chosen": order.index(self.chosen),
             "tried": [self.points[place] for place in order],
@@ -110,7 +113,9 @@ class FleetSearch:
 
     def _note(self, changes: Changes, served: Served) -> bool:
         """Keep a run's point, and the run where it is the best so far."""
-        met = holds(self.question, served.outcome)
+        met = holds(self.question, served.outcome) and (
+            self.within_s is None or served.outcome.duration_s <= self.within_s
+        )
         self.points.append(point(self.question, changes, served, met=met, usd=self.bill(served)))
         if self.best is None or rank(self.points[-1]) < rank(self.points[self.chosen]):
             self.best, self.changes, self.chosen = served, changes, len(self.points) - 1
@@ -191,6 +196,7 @@ def point(question: InferenceQuestion, changes: Changes, served: Served, *, met:
         "tpot_ms": _at(outcome.tpot, at),
         "goodput_share": outcome.good / outcome.requests if outcome.requests else None,
         "goodput_requests_s": outcome.good / outcome.duration_s if outcome.duration_s > 0 else None,
+        "duration_s": outcome.duration_s,
         "dropped": outcome.requests - outcome.left["done"],
         "gpu_hours": outcome.gpu_hours,
         "cost_usd": quantize(usd, CENT),

@@ -34,6 +34,8 @@ class GeneratedTraffic:
     def notes(self) -> tuple[str, ...]:
         """What it is."""
         asked = self.question
+        if asked.requests is not None:
+            return (say("Generated job: {requests:,} requests, all queued at the beginning.", requests=asked.requests),)
         if asked.clients is None:
             return (
                 say(
@@ -53,6 +55,11 @@ class GeneratedTraffic:
         return (told, pause) if asked.think_s else (told,)
 
     @property
+    def is_job(self) -> bool:
+        """Whether all are there at the beginning."""
+        return self.question.requests is not None
+
+    @property
     def has_no_prefixes(self) -> bool:
         """Whether nothing that prompts begin with is said of it."""
         return self.question.prefixes == 0
@@ -65,5 +72,5 @@ class GeneratedTraffic:
     def batches(self) -> Iterator[Traffic]:
         """The requests in order of arrival."""
         asked = self.question
-        most = None if asked.clients is None else MOST_REQUESTS
+        most = asked.requests if asked.clients is None else MOST_REQUESTS
         return generate(asked.model(), duration_s=asked.duration_s, seed=asked.seed, most_requests=most)

@@ -9,8 +9,10 @@ from typing import Any, Final
 from planner.engine.errors import InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import Sentence, say
+from planner.engine.simulate.traffic_question import is_job
 from planner.engine.sizing import demand_of
 from planner.engine.workload import InferenceQuestion
+from planner.services.simulated_job import sized_for
 
 AS_GIVEN: Final = say("Sized for this traffic as it is: no peak factor or headroom is added.")
 """Of traffic that states its own load, of a trace, and of clients that wait for their answers."""
@@ -38,6 +40,21 @@ class PlannedLoad:
             free=self.headroom,
         )
 
+    def sentence_of_regions(self, *, all_of_them: bool) -> Sentence:
+        """What those regions are sized for that state no load of their own."""
+        values = {"mean": self.mean_requests_s, "factor": self.peak_factor, "free": self.headroom}
+        if all_of_them:
+            return say(
+                "Each region is sized as the plan is: {mean:,.4g} requests/s on average, peak factor {factor:g}, "
+                "{free:.0%} of capacity kept free.",
+                **values,
+            )
+        return say(
+            "Regions that state no load are sized as the plan is: {mean:,.4g} requests/s on average, peak factor "
+            "{factor:g}, {free:.0%} of capacity kept free; the others for their traffic as it is.",
+            **values,
+        )
+
 
 def planned_load(question: InferenceQuestion, *, daily_peak: float = 1.0) -> PlannedLoad | None:
     """What the question's plan is sized for; None where clients wait for their answers, or a job has no peak.
@@ -62,23 +79,60 @@ def planned_load(question: InferenceQuestion, *, daily_peak: float = 1.0) -> Pla
 
 def at_planned_load(params: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sentence]:
     """A search's parameters, with the load that the plan is sized for where they state none; and which load it is."""
-    traffic = params.get("traffic")
-    load = None
-    if "trace" not in params and isinstance(traffic or {}, Mapping):
-        traffic = dict(traffic or {})
-        load = _load_of(params.get("question"), traffic)
+    question, common = _question(params.get("question")), params.get("traffic") or {}
+    if question is None or not isinstance(common, Mapping):
+        return params, AS_GIVEN
+    if "regions" in params:
+        return _regions_at_planned_load(params, question, common)
+    if "trace" in params:
+        return params, AS_GIVEN
+    if question.offline_requests is not None and (common.get("requests") or is_job(common)):
+        return params, sized_for(question)
+    load = _load_of(question, common)
     if load is None:
         return params, AS_GIVEN
-    return {**params, "traffic": {**(traffic or {}), "requests_per_second": load.requests_s}}, load.sentence
+    return {**params, "traffic": {**common, "requests_per_second": load.requests_s}}, load.sentence
 
 
-def _load_of(raw: object, traffic: Mapping[str, Any]) -> PlannedLoad | None:
-    if not isinstance(raw, Mapping) or traffic.get("clients") is not None or "requests_per_second" in traffic:
+def _regions_at_planned_load(
+    params: Mapping[str, Any], question: InferenceQuestion, common: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Sentence]:
+    """The same for each region: one that states a load, or has a trace, keeps it."""
+    regions = params["regions"]
+    if not isinstance(regions, list):
+        return params, AS_GIVEN
+    loads = [_load_of_region(question, common, region) for region in regions]
+    planned = next((load for load in loads if load is not None), None)
+    if planned is None:
+        return params, AS_GIVEN
+    sized = [
+        region
+        if load is None
+        else {**region, "traffic": {**region.get("traffic", {}), "requests_per_second": load.requests_s}}
+        for region, load in zip(regions, loads, strict=True)
+    ]
+    return {**params, "regions": sized}, planned.sentence_of_regions(all_of_them=None not in loads)
+
+
+def _load_of_region(question: InferenceQuestion, common: Mapping[str, Any], region: object) -> PlannedLoad | None:
+    own = region.get("traffic", {}) if isinstance(region, Mapping) else None
+    if not isinstance(region, Mapping) or "trace" in region or not isinstance(own, Mapping):
+        return None
+    return _load_of(question, {**common, **own})
+
+
+def _question(raw: object) -> InferenceQuestion | None:
+    if not isinstance(raw, Mapping):
         return None
     try:
-        question = parse_question(InferenceQuestion, raw)
+        return parse_question(InferenceQuestion, raw)
     except InvalidQuestion:
         # Its faults are told where the question is read.
+        return None
+
+
+def _load_of(question: InferenceQuestion, traffic: Mapping[str, Any]) -> PlannedLoad | None:
+    if traffic.get("clients") is not None or "requests_per_second" in traffic or traffic.get("requests") is not None:
         return None
     daily_peak = traffic.get("daily_peak", 1.0)
     known = isinstance(daily_peak, int | float) and not isinstance(daily_peak, bool) and daily_peak >= 1

@@ -30,6 +30,11 @@ class LinkedSource:
     """Where each region's begin."""
 
     @property
+    def is_job(self) -> bool:
+        """Whether all requests of all regions are there at the beginning."""
+        return all(source.is_job for source in self.sources)
+
+    @property
     def has_no_prefixes(self) -> bool:
         """Of the first region: each region's replicas are made for its own."""
         return bool(self.sources[0].has_no_prefixes)

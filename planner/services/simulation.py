@@ -55,6 +55,10 @@ class TrafficSource(Protocol):
         """Its block hashes, all requests one after another."""
 
     @property
+    def is_job(self) -> bool:
+        """Whether its requests are all there at the beginning."""
+
+    @property
     def has_no_prefixes(self) -> bool:
         """Whether nothing that prompts begin with is said of it: then each finds the question's cached share."""
 
@@ -151,7 +155,7 @@ def serve(
         notes=(
             *source.notes,
             *cut_notes(source.loop, settings, outcome),
-            *gateway_notes(source.loop, planned),
+            *gateway_notes(source.loop, planned, is_job=source.is_job),
             *fleet_notes(planned),
         ),
     )

@@ -59,10 +59,10 @@ def fleet_notes(planned: PlannedFleet) -> list[Sentence]:
     ]
 
 
-def gateway_notes(loop: ClosedLoop | None, planned: PlannedFleet) -> list[Sentence]:
-    """Where the gateway spreads requests more evenly than the plan reckons with."""
+def gateway_notes(loop: ClosedLoop | None, planned: PlannedFleet, *, is_job: bool = False) -> list[Sentence]:
+    """Where the gateway spreads requests more evenly than the plan reckons with; of a job the plan does so too."""
     pool = planned.fleet.pools[0]
-    if loop is not None or pool.places == 1 or pool.policy not in EVEN:
+    if is_job or loop is not None or pool.places == 1 or pool.policy not in EVEN:
         return []
     return [
         say(

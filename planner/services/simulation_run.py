@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from planner.engine.question_reading import parse_question
+from planner.engine.workload import InferenceQuestion
 from planner.services.plan_json import plain
 from planner.services.run_kind import ReportProgress, Spread, Task
 from planner.services.served import Served, together, unpack
+from planner.services.simulated_job import job_report
 from planner.services.simulation import costs_of, describe
-from planner.services.simulation_job import read_simulation
+from planner.services.simulation_job import SimulationJob, read_simulation
 from planner.services.simulation_parts import LINKED, Sites, serve_task, sites_of
 from planner.services.simulation_report import region_report
 
@@ -25,8 +28,17 @@ def run_simulation(params: Mapping[str, Any], report: ReportProgress, spread: Sp
     parts = [serve_task(job, tasks[0], report)] if len(tasks) == 1 else [unpack(part) for part in spread(tasks, report)]
     document = run_document(sites, tasks, parts)
     document = {name: value for name, value in document.items() if name not in TIMED}
-    result: dict[str, Any] = plain(document | {"traffic": job.regions[0].traffic, "trace": job.regions[0].trace})
+    result: dict[str, Any] = plain(document | what_was_served(job, document))
     return result
+
+
+def what_was_served(job: SimulationJob, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The first region's traffic or trace, and how a job of all of it went where the traffic is one's."""
+    first = job.regions[0]
+    found: dict[str, Any] = {"traffic": first.traffic, "trace": first.trace}
+    question = parse_question(InferenceQuestion, job.question)
+    done = job_report(question, first.traffic, document["duration_s"], document["cost_usd"])
+    return found if done is None or len(job.regions) > 1 else found | {"job": done}
 
 
 def run_document(

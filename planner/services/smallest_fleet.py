@@ -11,7 +11,9 @@ from planner.engine.simulate.warm_up import warm_up
 from planner.services.capacity_question import MOST_REPLICAS, CapacityQuestion
 from planner.services.fleet_limits import never_met
 from planner.services.fleet_search import Changes, FleetSearch, Share
+from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.served import Served
+from planner.services.simulated_job import within_s
 from planner.services.simulation import PlannedCluster, Simulation, TrafficSource, costs_of, serve
 
 
@@ -28,6 +30,7 @@ def smallest_fleet(
         start=cluster.option.layout.replicas,
         asked=CapacityQuestion(most_replicas=MOST_REPLICAS, parallel=1),
         bill=lambda served: costs_of(served, (cluster.option,)).usd,
+        within_s=within_s(cluster.question, source.question) if isinstance(source, GeneratedTraffic) else None,
     )
 
     def serve_all(changes: Sequence[Changes], _share: Share) -> list[Served]:

@@ -70,6 +70,11 @@ class Trace:
         return self.columns.hash_ids
 
     @property
+    def is_job(self) -> bool:
+        """Whether all its requests arrive at once."""
+        return bool(self.columns.arrival_s[-1] == 0)
+
+    @property
     def has_no_prefixes(self) -> bool:
         """False: what its prompts share is in the trace, where it is known."""
         return False

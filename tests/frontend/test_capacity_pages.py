@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -151,3 +152,47 @@ def test_a_search_says_what_it_is_sized_for_and_where_it_ended(client: Client, s
     assert "It ended at 512 replicas, the most to be tried: more may do, or none." in text
     Run.objects.update(result={**result(), "usd_per_hour": "2.2500", "search": None})
     assert "$2.25 an hour" in client.get(f"/runs/{search.uuid}/").content.decode()
+
+
+def test_of_a_job_the_time_is_told_until_it_is_done(client: Client, search: Run) -> None:
+    tried = [point | {"duration_s": 3000.0 / point["replicas"]} for point in searched()["tried"]]
+    job = {"requests": 4000, "simulated_requests": 4000, "hours": "0.25", "within_hours": 0.5, "usd": "9.00"}
+    done = {
+        **result(),
+        "usd_per_hour": "36.0000",
+        "dropped": 0,
+        "job": job,
+        "search": searched() | {"within_s": 1440.0, "tried": tried},
+    }
+    Run.objects.update(result=done)
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "The cheapest fleet that is done in time" in text
+    assert "done in 24 min" in text
+    assert "4,000 requests, all queued at once, are done in 15 min for $9.00" in text
+    assert "Time left" in text
+    assert "50 %" in text
+    assert 'id="figure-capacity-time"' in text
+    assert "capacity-attainment" not in text
+    assert "a month" not in text
+    part = job | {"requests": 400_000, "hours": "25"}
+    Run.objects.update(result=done | {"job": part})
+    assert "at the pace of the first 4,000" in client.get(f"/runs/{search.uuid}/").content.decode()
+
+
+def test_what_ran_is_what_the_search_chose(client: Client, search: Run) -> None:
+    asked = {"autoscaler": "hpa", "policy": "least_kv"}
+    scaled = {"autoscaler": "hpa", "scaling_metric": "concurrency", "scaling_target": 42.0, "min_replicas": 1}
+    scaled |= {"max_replicas": 20, "replicas": 10, "seed": 0}
+    Run.objects.update(params={**search.params, "scenario": asked})
+
+    def told(settings: dict[str, Any]) -> str:
+        Run.objects.update(result={**result(), "settings": settings, "search": searched()})
+        text = client.get(f"/runs/{search.uuid}/").content.decode()
+        return re.search(r"<dt>Scenario</dt>\s*<dd>([^<]*)", text)[1]  # type: ignore[index]
+
+    assert (
+        told({"autoscaler": "none", "replicas": 2, "seed": 0}) == "Replicas 2 replicas · Load balancing Least KV in use"
+    )
+    whole = told(scaled)
+    for part in ("Kubernetes HPA", "Target 42", "Fewest replicas 1", "Most replicas 20"):
+        assert part in whole

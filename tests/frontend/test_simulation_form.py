@@ -9,6 +9,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from frontend.stated import option_words
 from planner.models import Role, Run, RunStatus
 from planner.services.stored_traces import has_trace
 from tests.frontend.simulation_pages import FORM, TRACE, post
@@ -36,6 +37,29 @@ def test_a_plans_clients_are_clients_in_the_form(client: Client, catalog: object
     both = client.post(FORM, typed | {"traffic-requests_per_second": "3"})
     assert both.status_code == 400
     assert "Clients that wait for their answers send at no given rate" in both.content.decode()
+
+
+def test_a_plans_job_is_one_in_the_form(client: Client, catalog: object) -> None:
+    question = "model=Llama+3.1+8B&offline_requests=5000&offline_hours=2&accelerators=h100-sxm"
+    text = client.get(f"{FORM}?{question}").content.decode()
+    assert re.search(r'name="traffic-requests"[^>]* value="5000"', text)
+    for name in ("requests_per_second", "hours"):
+        assert re.search(rf'name="traffic-{name}"[^>]* value=""', text), name
+    assert "Sized to answer 5,000 requests within 2 h, 20% of that time kept free." in text
+    assert "needs-limits" not in text
+    assert client.post(FORM, {"question": question, "traffic-requests": "5000"}).status_code == 302
+    assert Run.objects.get().params["traffic"] == {"requests": 5000}
+    smallest = {"question": question, "traffic-requests": "5000", "goal": "smallest"}
+    assert client.post(FORM, smallest).status_code == 302
+    both = client.post(FORM, {"question": question, "traffic-requests": "5000", "traffic-hours": "3"})
+    assert both.status_code == 400
+    assert "all there at the beginning" in both.content.decode()
+
+
+def test_an_option_is_where_its_plan_says(catalog: object) -> None:
+    id_of = "genesis/HGX H100 8x/{}/on_demand:tp4-pp1-ep1-x2:fp8".format
+    places = [option_words(id_of(region)).partition(" · ")[0] for region in ("no-*", "*", "oslo-1")]
+    assert places == [f"HGX H100 8x at Genesis Cloud, {place}" for place in ("Norway", "region not stated", "oslo-1")]
 
 
 def test_a_post_starts_the_job_with_typed_values(client: Client, catalog: object) -> None:

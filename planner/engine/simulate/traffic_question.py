@@ -21,6 +21,8 @@ from planner.engine.workload import InferenceQuestion
 WORKDAYS = 5
 MOST_CLIENTS = 1_000_000
 """That wait for their answers in one run."""
+MOST_QUEUED = 1_000_000
+"""Requests that are all there at the beginning of one run: each takes memory until it is answered."""
 BLOCK_TOKENS = 16
 """Whole blocks of a prompt are found cached."""
 LONGEST_DEVIATIONS = 20.0
@@ -39,6 +41,9 @@ class TrafficQuestion:
     requests_per_second: float = number("Mean load", 1.0, 1e-6, 1e6, "req/s", "Over the first week.", "traffic")
     clients: int | None = integer(
         "Clients", None, 1, MOST_CLIENTS, "clients", "Closed loop: each waits for its answer. Empty: a load.", "traffic"
+    )
+    requests: int | None = integer(
+        "Requests", None, 1, MOST_QUEUED, "requests", "A job: all queued at the beginning. Empty: a load.", "traffic"
     )
     think_s: float = number(
         "Pause", 0.0, 0, 3600, "s", "Of clients, between an answer and the next request; mean, random.", "traffic"
@@ -77,6 +82,8 @@ class TrafficQuestion:
     @property
     def expected_requests(self) -> float:
         """How many there will be on average; of clients nobody knows, as that is what answers take: 0."""
+        if self.requests is not None:
+            return float(self.requests)
         return 0.0 if self.clients is not None else self.requests_per_second * self.duration_s
 
     @property
@@ -88,16 +95,22 @@ class TrafficQuestion:
 
     @staticmethod
     def faults_between(values: Mapping[str, Any]) -> Iterator[FieldError]:
-        """Clients that wait decide themselves when they send: what says when requests come has no meaning then."""
-        if values["clients"] is None:
-            if values["think_s"] > 0:
-                message = say("Only clients that wait for their answers pause.")
-                yield _conflict("think_s", values, message, say("0, or {clients} too", clients=FieldName("clients")))
-            return
-        for name in OPEN_ONLY:
-            if values[name] != specs(TrafficQuestion)[name][1]:
-                message = say("Clients that wait for their answers send at no given rate.")
-                yield _conflict(name, values, message, say("{clients} or this", clients=FieldName("clients")))
+        """Clients that wait decide themselves when they send, and a job is there at once: what says when requests come
+        has no meaning then.
+        """
+        if values["clients"] is None and values["think_s"] > 0:
+            message = say("Only clients that wait for their answers pause.")
+            yield _conflict("think_s", values, message, say("0, or {clients} too", clients=FieldName("clients")))
+        if values["requests"] is not None:
+            message = say("A job's requests are all there at the beginning, until the last is answered.")
+            given = [name for name in (*OPEN_ONLY, "hours") if values[name] != specs(TrafficQuestion)[name][1]]
+            for name in ["clients", *given] if values["clients"] is not None else given:
+                yield _conflict(name, values, message, say("{requests} or this", requests=FieldName("requests")))
+        elif values["clients"] is not None:
+            for name in OPEN_ONLY:
+                if values[name] != specs(TrafficQuestion)[name][1]:
+                    message = say("Clients that wait for their answers send at no given rate.")
+                    yield _conflict(name, values, message, say("{clients} or this", clients=FieldName("clients")))
 
     @property
     def mean_input_tokens(self) -> float:
@@ -124,7 +137,7 @@ class TrafficQuestion:
         )
         return TrafficModel(
             arrivals=Arrivals(profile=profile, gap_cv=self.gap_cv, bursts=self._bursts()),
-            whenever=self.clients is not None,
+            whenever=self.clients is not None or self.requests is not None,
             lengths=LognormalLengths(
                 input_tokens=self._side(self.input_median, self.input_sigma, self.input_max),
                 output_tokens=self._side(self.output_median, self.output_sigma, self.output_max),
@@ -159,12 +172,25 @@ def says_when(given: Mapping[str, Any]) -> bool:
     return any(name in given and given[name] != specs(TrafficQuestion)[name][1] for name in OPEN_ONLY)
 
 
+def is_job(given: Mapping[str, Any]) -> bool:
+    """Whether requests of an offline job come at once: nothing ``given`` says that they come over time.
+
+    >>> is_job({"input_median": 90.0, "hours": 1.0}), is_job({"hours": 2.0}), is_job({"requests_per_second": 5.0})
+    (True, False, False)
+    """
+    if given.get("clients") is not None or "requests_per_second" in given or says_when(given):
+        return False
+    default = specs(TrafficQuestion)["hours"][1]
+    return bool(given.get("hours", default) == default)
+
+
 def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[str, Any]:
     """The ``given`` fields of traffic, and where they say nothing the question's mean load and its lengths, fixed.
 
     Gaps scatter as the question's arrivals and answers as its answers do; a prefix that all requests share is one of
     the traffic's. A side whose median is given keeps its default spread; a fixed number of clients stays one, unless a
-    rate is given.
+    rate is given; an offline job (or as much of it as one run holds) is queued at once, unless something
+    given says that it comes over time.
 
     >>> asked = InferenceQuestion(model="m", requests_per_second=10.0, input_tokens=1024, output_tokens=256)
     >>> like = traffic_like(asked, {"hours": 0.1, "output_median": 90.0})
@@ -173,11 +199,16 @@ def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[
     """
     asked: dict[str, Any] = {}
     rate = demand_of(question).mean_requests_s
-    if question.concurrency is not None and "requests_per_second" not in given:
+    if given.get("requests") is not None:
+        pass
+    elif question.offline_requests is not None and is_job(given):
+        asked["requests"] = min(question.offline_requests, MOST_QUEUED)
+    elif question.concurrency is not None and "requests_per_second" not in given:
         asked["clients"] = question.concurrency
     elif rate > 0 and given.get("clients") is None:
         asked["requests_per_second"] = float(f"{rate:.6g}")
-    if "clients" not in asked and question.offline_requests is None and given.get("clients") is None:
+    over_time = given.get("clients") is None and given.get("requests") is None
+    if "clients" not in asked and question.offline_requests is None and over_time:
         asked["gap_cv"] = question.arrival_cv
     if "input_median" not in given:
         shared = 0
@@ -252,5 +283,6 @@ def changed_fields(question: TrafficQuestion) -> dict[str, Any]:
     A request that left those out would mean its plan's.
     """
     default = asdict(TrafficQuestion())
-    said = ("requests_per_second" if question.clients is None else "clients", "input_median", "output_median")
+    load = "requests" if question.requests is not None else "requests_per_second"
+    said = (load if question.clients is None else "clients", "input_median", "output_median")
     return {name: value for name, value in asdict(question).items() if name in said or value != default[name]}

@@ -46,7 +46,7 @@ class TrafficModel:
     lengths: Lengths
     prefixes: SharedPrefixes | None = None
     whenever: bool = False
-    """Requests for clients that send as soon as they are free: arrivals don't matter."""
+    """Requests that may be sent from the beginning on: of clients that send as soon as they are free, or of a job."""
 
 
 class _Whenever:

@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_like
 from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_job import CapacityJob
 from planner.services.capacity_question import MOST_REPLICAS, CapacityQuestion
@@ -29,6 +29,7 @@ from planner.services.plan_json import encode, plain
 from planner.services.request_times import RequestTimes
 from planner.services.run_kind import ReportProgress, Task, in_turn
 from planner.services.served import Served, pack
+from planner.services.simulated_job import job_report
 from planner.services.simulation import PlannedCluster, planned_cluster
 from planner.services.simulation_job import SimulationJob, read_simulation
 from planner.services.simulation_parts import serve_task, sites_of
@@ -69,12 +70,12 @@ class Command(BaseCommand):
                 _write(Path(out), encode(plain(document), indent=1) + "\n", "out")
                 self._sum_up(document)
                 return
-            source = _source(trace, options["generate"])
+            source = _source(trace, options["generate"], question)
             settings = _settings(options)
             cluster = planned_cluster(question, settings.option)
             serve = smallest_fleet if options["smallest"] else PlannedCluster.run
             simulation = serve(cluster, source, settings, keep_requests=requests is not None)
-            document = simulation.document
+            document = simulation.document | _job(cluster, source, simulation.document)
             _write(Path(out), encode(plain(document), indent=1) + "\n", "out")
             if requests is not None and simulation.requests is not None:
                 _write_requests(Path(requests), source, simulation.requests)
@@ -161,7 +162,18 @@ def _serve(job: SimulationJob, task: Task, folder: Path) -> Served:
     return serve_task(job, task, lambda share, message: None, opened=lambda name: (folder / name).open("rb"))
 
 
-def _source(trace: str | None, generate: str | None) -> Trace | GeneratedTraffic:
+def _job(cluster: PlannedCluster, source: Trace | GeneratedTraffic, document: Mapping[str, Any]) -> dict[str, Any]:
+    """How the plan's offline job went, where it is what was served."""
+    if isinstance(source, Trace):
+        return {}
+    done = job_report(cluster.question, source.question, document["duration_s"], document["cost_usd"])
+    return {} if done is None else {"job": done}
+
+
+def _source(trace: str | None, generate: str | None, question: Mapping[str, Any]) -> Trace | GeneratedTraffic:
+    if trace is None and generate is None and question.get("offline_requests"):
+        like = traffic_like(parse_question(InferenceQuestion, question), {})
+        return GeneratedTraffic(question=parse_question(TrafficQuestion, like))
     if (trace is None) == (generate is None):
         fault = FieldError(
             field="trace",
