@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from django.utils.translation import gettext as _
 
+from catalog.use_cases import use_case_file
 from frontend.words import DATA_DIR
 
 
@@ -39,7 +39,6 @@ class Preset:
 
 @lru_cache(maxsize=1)
 def presets() -> tuple[Preset, ...]:
-    data: dict[str, Any] = json.loads((DATA_DIR / "use_case_presets.json").read_text(encoding="utf-8"))
     return tuple(
         Preset(
             key=row["key"],
@@ -48,7 +47,7 @@ def presets() -> tuple[Preset, ...]:
             lengths_source=row["lengths_source"],
             limits_source=row["limits_source"],
         )
-        for row in data["presets"]
+        for row in use_case_file()["presets"]
     )
 
 
