@@ -21,7 +21,7 @@ from planner.engine.quote_math import Item, Priced, Share, price_quote
 from planner.engine.sentences import Noun, say
 from planner.models import Organization, ScenarioVersion
 from planner.selectors.price_books import exchange_rate
-from planner.services.quote_plan import plan_facts, statements
+from planner.services.quote_annex import plan_facts, statements
 from planner.services.quote_tax import tax_of, tax_rate, withholding_of
 from planner.services.quote_terms import ItemTerms, PartyTerms, QuoteTerms
 from planner.services.rate_days import old_rates, stated_day_faults
