@@ -8,6 +8,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready
 
+from planner.pool_watch import watch
 from planner.services.compiled_simulator import compile_ahead
 from planner.services.run_execution import execute_run, help_with_run
 from planner.services.run_parts import HELP_RUN_TASK
@@ -59,8 +60,9 @@ def delete_old_deliveries_task() -> None:
 
 
 @worker_ready.connect
-def prepare_worker(**_: Any) -> None:
+def prepare_worker(sender: Any = None, **_: Any) -> None:
     """A worker that starts has the simulator compiled, and asks for everything that waits: messages may be lost."""
+    watch(getattr(sender, "pool", None))
     compile_ahead()
     resend_lost_runs(queued_for=timedelta(0))
     resend_due_deliveries()

@@ -59,6 +59,16 @@ class LiveProcess:
                 preexec_fn=stop_with_parent,
             )
 
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.poll()
+
+    def children(self) -> list[int]:
+        """The processes it has started and that still run."""
+        found = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        return [int(pid) for pid in found.read_text().split()] if found.exists() else []
+
     def kill(self) -> None:
         """SIGKILL, for all of it, at once: nobody gets to say goodbye."""
         try:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from celery import current_app
 
 from catalog.services import load_catalog
 from planner.models import Run, RunPart, RunStatus
+from planner.pool_watch import EXIT_CODE
 from planner.services.run_kinds import RUN_KINDS
 from planner.services.runs import announce_run, cancel_run, create_run
 from tests.planner.live_processes import LiveProcess, start_beat, start_worker, wait_for
@@ -106,6 +110,39 @@ def test_no_run_is_done_twice_by_workers_that_are_told_of_it_three_times(
         _wait(run, lambda run: run.is_final)
         assert (run.status, run.attempts) == (RunStatus.SUCCEEDED, 1)
     assert Run.objects.filter(attempts__gt=1).count() == 0
+
+
+def test_jobs_go_on_after_a_waiting_process_of_a_worker_is_killed(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    """As the system does where memory runs out. On one pipe the dead process keeps the lock, so the worker ends."""
+    worker = start_worker(tmp_path, processes=2)
+    processes += [worker, start_beat(tmp_path)]
+    _wait(create_run(kind="count_slowly", params={"steps": 1, "pause_s": 0.01}), lambda run: run.is_final)
+    time.sleep(0.5)
+    for pid in worker.children():
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while current_app.conf.broker_url.startswith("filesystem:") and worker.exit_code is None:
+        assert time.monotonic() < deadline, "the worker waits for a lock that nobody holds"
+        time.sleep(0.05)
+    if worker.exit_code is not None:
+        assert worker.exit_code == EXIT_CODE
+        assert worker.children() == []
+        processes.append(start_worker(tmp_path))
+    run = create_run(kind="count_slowly", params={"steps": 1, "pause_s": 0.01})
+    _wait(run, lambda run: run.is_final)
+    assert run.status == RunStatus.SUCCEEDED
+
+
+def test_a_killed_process_that_worked_leaves_its_worker_as_it_is(tmp_path: Path, processes: list[LiveProcess]) -> None:
+    worker = start_worker(tmp_path, processes=1)
+    processes += [worker, start_beat(tmp_path)]
+    run = create_run(kind="count_slowly", params={"steps": 20, "pause_s": 0.1})
+    _wait(run, lambda run: run.progress >= 0.1)
+    (busy,) = worker.children()
+    os.kill(busy, signal.SIGKILL)
+    _wait(run, lambda run: run.is_final)
+    assert (run.status, run.attempts) == (RunStatus.SUCCEEDED, 2)
+    assert worker.exit_code is None
 
 
 PARTS = {"parts": 6, "steps": 5, "pause_s": 0.1}
