@@ -122,7 +122,7 @@ def search_regions(job: CapacityJob, report: ReportProgress, spread: Spread) -> 
         bill=lambda served: costs_of(served, options).usd,
     )
     search.run(_RegionWorkers(sites=sites, report=report, spread=spread))
-    document = run_document(sites, sites.tasks(search.changes), search.best)
+    document = run_document(sites, search.best)
     document["settings"] |= search.changes[0]
     for region, changes in zip(document["regions"], search.changes, strict=True):
         region["settings"] = dict(changes)

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import IO, Any, Final
 
+from planner.engine.errors import InvalidQuestion
 from planner.engine.sentences import say
 from planner.engine.simulate.planned_fleet import PlannedFleet
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.warm_up import warm_up
+from planner.engine.units import SECONDS_PER_HOUR
 from planner.services.compiled_simulator import wait_until_compiled
+from planner.services.fleet_checks import event_faults
 from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.kept_plans import clusters_of, keep_plan, mark_of
 from planner.services.region_fleet import alike, linked_fleet, linked_source
@@ -126,6 +129,7 @@ def _serve_region(
     report: ReportProgress,
 ) -> Served:
     end_s = _last_s(region, source)
+    _check_span(region, cluster, end_s)
     planned = cluster.fleet(source, region.scenario)
     if shard is not None:
         source = turns_of(source, shard[0], shard[1], planned.replicas)
@@ -143,6 +147,8 @@ def _serve_linked(
 ) -> Served:
     """Regions that take each other's requests, all in one run."""
     end_s = max(_last_s(region, each) for region, each in zip(regions, sources, strict=True))
+    for region, cluster in zip(regions, clusters, strict=True):
+        _check_span(region, cluster, end_s)
     sources = alike(sources)
     planned = [
         cluster.fleet(source, region.scenario)
@@ -161,6 +167,14 @@ def _serve_linked(
         for pool in each.fleet.pools
     )
     return replace(served, pools=pools)
+
+
+def _check_span(region: Region, cluster: PlannedCluster, end_s: float) -> None:
+    """Raise ``InvalidQuestion`` for a trace in whose time more happens than one run can simulate."""
+    if region.trace is not None:
+        faults = event_faults(region.scenario, cluster.option, end_s / SECONDS_PER_HOUR, "trace")
+        if faults:
+            raise InvalidQuestion(faults)
 
 
 def _named(region: Region, notes: Sequence[str]) -> tuple[str, ...]:

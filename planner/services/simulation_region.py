@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from planner.engine.errors import FieldError, InvalidQuestion
@@ -152,5 +152,8 @@ def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldE
     if traffic is None or requests <= most:
         return []
     hours = traffic.hours * most / requests
+    # Where the load falls, the first hours have more of it.
+    while replace(traffic, hours=hours).expected_requests > most:
+        hours *= 0.9
     allowed = say("up to {hours:,.4g} h at this load ({most:,} requests)", hours=hours, most=most)
     return [FieldError(field="traffic.hours", value=traffic.hours, message=say("Too many requests."), allowed=allowed)]

@@ -8,12 +8,12 @@ from typing import Any
 from planner.engine.question_reading import parse_question
 from planner.engine.workload import InferenceQuestion
 from planner.services.plan_json import plain
-from planner.services.run_kind import ReportProgress, Spread, Task
+from planner.services.run_kind import ReportProgress, Spread
 from planner.services.served import Served, together, unpack
 from planner.services.simulated_job import job_report
 from planner.services.simulation import costs_of, describe
 from planner.services.simulation_job import SimulationJob, read_simulation
-from planner.services.simulation_parts import LINKED, Sites, serve_task, sites_of
+from planner.services.simulation_parts import Sites, serve_task, sites_of
 from planner.services.simulation_report import region_report
 
 TIMED = ("wall_s", "simulated_requests_per_wall_s")
@@ -26,7 +26,7 @@ def run_simulation(params: Mapping[str, Any], report: ReportProgress, spread: Sp
     sites = sites_of(job)
     tasks = sites.tasks()
     parts = [serve_task(job, tasks[0], report)] if len(tasks) == 1 else [unpack(part) for part in spread(tasks, report)]
-    document = run_document(sites, tasks, parts)
+    document = run_document(sites, parts)
     document = {name: value for name, value in document.items() if name not in TIMED}
     result: dict[str, Any] = plain(document | what_was_served(job, document))
     return result
@@ -41,32 +41,26 @@ def what_was_served(job: SimulationJob, document: Mapping[str, Any]) -> dict[str
     return found if done is None or len(job.regions) > 1 else found | {"job": done}
 
 
-def run_document(
-    sites: Sites, tasks: Sequence[Task], parts: Sequence[Served], *, wall_s: float = 0.0
-) -> dict[str, Any]:
+def run_document(sites: Sites, parts: Sequence[Served], *, wall_s: float = 0.0) -> dict[str, Any]:
     """What a run says, of all its parts; with several regions also of each."""
     options = [cluster.option for cluster in sites.clusters]
     served = together(parts)
     document = describe(served, sites.first, options, sites.job.scenario, wall_s=wall_s)
     if sites.job.regions[0].name:
-        document["regions"] = _regions(sites, tasks, parts)
+        document["regions"] = _regions(sites, served)
     return document
 
 
-def _regions(sites: Sites, tasks: Sequence[Task], parts: Sequence[Served]) -> list[dict[str, Any]]:
-    """Each region alone: its own requests, whoever served them, and what it rents."""
+def _regions(sites: Sites, served: Served) -> list[dict[str, Any]]:
+    """Each region: its own requests, whoever served them, and what it rents until all have ended."""
     options = [cluster.option for cluster in sites.clusters]
-    found = []
-    for place, region in enumerate(sites.job.regions):
-        own = [part for task, part in zip(tasks, parts, strict=True) if task["part"] in (place, LINKED)]
-        served = together(own)
-        found.append(
-            region_report(
-                region.name,
-                served.of_region(place),
-                costs_of(served, options, region=place),
-                replicas=served.replicas_of(place),
-                gpu_hours=served.gpu_hours(place),
-            )
+    return [
+        region_report(
+            region.name,
+            served.of_region(place),
+            costs_of(served, options, region=place),
+            replicas=served.replicas_of(place),
+            gpu_hours=served.gpu_hours(place),
         )
-    return found
+        for place, region in enumerate(sites.job.regions)
+    ]

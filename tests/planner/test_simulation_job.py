@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from planner.services.run_execution import execute_run
 from planner.services.run_kind import Spread, in_turn
 from planner.services.run_progress import RunCancelled
 from planner.services.runs import create_run, delete_old_runs
-from planner.services.simulation_job import read_simulation
+from planner.services.simulation_job import check_options, read_simulation
 from planner.services.simulation_parts import serve_part
 from planner.services.simulation_run import run_simulation
 from planner.services.stored_traces import has_trace, may_use_trace, store_trace
@@ -88,6 +89,68 @@ def test_too_many_requests_are_refused_with_a_length_that_would_do(catalog: obje
     assert fault.field == "traffic.hours"
     assert f"{MOST_REQUESTS:,}" in fault.allowed
     assert fault.allowed.startswith("up to 5.556 h")
+
+
+QUIET = {"requests_per_second": 0.001, "hours": 8784}
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        {"autoscaler": "hpa", "scrape_s": 0.1},
+        {"autoscaler": "keda", "polling_s": 1, "max_replicas": 5000},
+        {"replicas": 1000, "node_failure_hours": 0.1},
+        {"replicas": 1000, "spot_interruptions_per_hour": 1000},
+    ],
+)
+def test_a_time_in_which_more_happens_than_one_run_can_simulate_is_refused(
+    catalog: object, scenario: dict[str, Any]
+) -> None:
+    def check(hours: float) -> None:
+        check_options(
+            read_simulation({"question": QUESTION, "scenario": scenario, "traffic": QUIET | {"hours": hours}})
+        )
+
+    with pytest.raises(InvalidQuestion) as raised:
+        check(8784)
+    (fault,) = raised.value.errors
+    assert (fault.field, fault.code) == ("traffic.hours", "conflict")
+    allowed = re.fullmatch(r"up to ([\d.]+) h with this fleet and scenario", fault.allowed)
+    assert allowed is not None
+    check(float(allowed[1]) * 0.99)
+
+
+@pytest.mark.parametrize(
+    "scenario", [{"autoscaler": "hpa", "replicas": 100}, {"replicas": 1000, "node_failure_hours": 1000}]
+)
+def test_a_year_of_a_usual_fleet_is_simulated(catalog: object, scenario: dict[str, Any]) -> None:
+    check_options(read_simulation({"question": QUESTION, "scenario": scenario, "traffic": QUIET}))
+
+
+def test_a_trace_of_more_time_than_one_run_can_simulate_is_refused_when_it_is_read(catalog: object) -> None:
+    trace = store_trace([b"arrival_s,input_tokens,output_tokens\n0,1,1\n1e12,1,1\n"])
+    for places in ({"trace": trace}, {"regions": [{"name": "a", "trace": trace}, {"name": "b", "fallback": ["a"]}]}):
+        params = {"question": QUESTION, "scenario": {"autoscaler": "hpa"}, "traffic": TRAFFIC} | places
+        params = {name: value for name, value in params.items() if name != "traffic" or "regions" in places}
+        with pytest.raises(InvalidQuestion) as raised:
+            run_simulation(params, lambda share, message: None, alone(params))
+        (fault,) = raised.value.errors
+        assert fault.field == "trace"
+        assert "lost nodes" in fault.message
+    steady = {"question": QUESTION, "trace": trace}
+    assert run_simulation(steady, lambda share, message: None, alone(steady))["completed"] == 2
+
+
+def test_a_trend_counts_among_the_requests_of_a_run(catalog: object) -> None:
+    grown = {"requests_per_second": 1e-6, "hours": 8784, "trend_per_week": 10}
+    assert faults({"question": QUESTION, "traffic": grown}) == {"traffic.hours": "Too many requests."}
+    fewer = {"requests_per_second": 50, "hours": 8784, "trend_per_week": -0.9}
+    read_simulation({"question": QUESTION, "traffic": fewer})
+    with pytest.raises(InvalidQuestion) as raised:
+        read_simulation({"question": QUESTION, "traffic": fewer | {"requests_per_second": 200}})
+    hours = re.match(r"up to ([\d.]+) h", raised.value.errors[0].allowed)
+    assert hours is not None
+    read_simulation({"question": QUESTION, "traffic": fewer | {"requests_per_second": 200, "hours": float(hours[1])}})
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,21 @@ REGIONS = [
 ]
 
 
+def test_a_region_without_requests_pays_for_what_it_rents() -> None:
+    regions = [{"name": "busy"}, {"name": "idle", "traffic": {"requests_per_second": 1e-6}}]
+    params = {
+        "question": QUESTION,
+        "traffic": TRAFFIC | {"hours": 0.1},
+        "scenario": {"replicas": 2},
+        "regions": regions,
+    }
+    result = run(params)
+    busy, idle = result["regions"]
+    assert (idle["requests"], idle["gpu_hours"]) == (0, pytest.approx(busy["gpu_hours"]))
+    assert idle["cost_usd"] == busy["cost_usd"] != "0.00"
+    assert busy["gpu_hours"] + idle["gpu_hours"] == pytest.approx(result["gpu_hours"])
+
+
 def test_regions_run_apart_and_add_up() -> None:
     params = {"question": QUESTION, "traffic": TRAFFIC, "regions": REGIONS}
     result = run(params)

@@ -119,8 +119,10 @@ def grow_slots(state: State) -> State:
 
 
 def grow_events(state: State, at_least: int = 0) -> State:
-    """At least twice the room for timed events."""
-    new = max(at_least, 2 * len(state.events))
+    """Room for ``at_least`` timed events; for twice as many as there is room for where nothing is said."""
+    new = at_least or 2 * len(state.events)
+    if new <= len(state.events):
+        return state
     events = zeros("events", new)
     events[: len(state.events)] = state.events
     return state._replace(events=events)

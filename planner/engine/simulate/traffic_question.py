@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import integer, number, specs
 from planner.engine.sentences import FieldName, say
@@ -81,10 +83,21 @@ class TrafficQuestion:
 
     @property
     def expected_requests(self) -> float:
-        """How many there will be on average; of clients nobody knows, as that is what answers take: 0."""
+        """How many there will be on average; of clients nobody knows, as that is what answers take: 0.
+
+        >>> grown = TrafficQuestion(requests_per_second=1.0, hours=24 * 14, trend_per_week=1.0)
+        >>> round(grown.expected_requests / (7 * 86_400), 2)  # between once and four times the first week's rate
+        4.33
+        """
         if self.requests is not None:
             return float(self.requests)
-        return 0.0 if self.clients is not None else self.requests_per_second * self.duration_s
+        if self.clients is not None:
+            return 0.0
+        profile = self._profile()
+        if profile.is_flat:
+            return self.requests_per_second * self.duration_s
+        steps = math.ceil(self.hours)
+        return float(profile.rate((np.arange(steps) + 0.5) / steps * self.duration_s).mean()) * self.duration_s
 
     @property
     def loop(self) -> ClosedLoop | None:
@@ -129,14 +142,8 @@ class TrafficQuestion:
         >>> TrafficQuestion(weekend=0.5).model().arrivals.profile.by_weekday
         (1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5)
         """
-        profile = Profile(
-            mean_rate=self.requests_per_second,
-            by_hour=FLAT_DAY if self.daily_peak == 1 else daily_curve(self.daily_peak, self.peak_hour),
-            by_weekday=(*FLAT_WEEK[:WORKDAYS], self.weekend, self.weekend),
-            trend_per_week=self.trend_per_week,
-        )
         return TrafficModel(
-            arrivals=Arrivals(profile=profile, gap_cv=self.gap_cv, bursts=self._bursts()),
+            arrivals=Arrivals(profile=self._profile(), gap_cv=self.gap_cv, bursts=self._bursts()),
             whenever=self.clients is not None or self.requests is not None,
             lengths=LognormalLengths(
                 input_tokens=self._side(self.input_median, self.input_sigma, self.input_max),
@@ -145,6 +152,14 @@ class TrafficQuestion:
             prefixes=SharedPrefixes(count=self.prefixes, tokens=self.prefix_tokens, zipf=self.prefix_zipf)
             if self.prefixes
             else None,
+        )
+
+    def _profile(self) -> Profile:
+        return Profile(
+            mean_rate=self.requests_per_second,
+            by_hour=FLAT_DAY if self.daily_peak == 1 else daily_curve(self.daily_peak, self.peak_hour),
+            by_weekday=(*FLAT_WEEK[:WORKDAYS], self.weekend, self.weekend),
+            trend_per_week=self.trend_per_week,
         )
 
     def _bursts(self) -> Bursts | None:

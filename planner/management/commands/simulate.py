@@ -143,7 +143,7 @@ def _simulate_regions(
     sites = sites_of(job)
     tasks = sites.tasks()
     parts = [_serve(job, task, folder) for task in tasks]
-    return run_document(sites, tasks, parts, wall_s=time.perf_counter() - start_s)
+    return run_document(sites, parts, wall_s=time.perf_counter() - start_s)
 
 
 def _smallest_regions(job: SimulationJob, folder: Path, start_s: float) -> dict[str, Any]:

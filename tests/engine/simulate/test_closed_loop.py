@@ -11,12 +11,21 @@ import numpy as np
 import pytest
 
 from planner.engine.simulate.control import FleetControl
-from planner.engine.simulate.layout import Array, Traffic
+from planner.engine.simulate.layout import Array, Traffic, zeros
 from planner.engine.simulate.lifecycle import Failures, PoolLife
 from planner.engine.simulate.reference import plain_replicas, plain_requests, simulate_plainly
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.setup import BatchedReplica, ClosedLoop, Fleet, Pool
+from planner.engine.simulate.state import (
+    FIRST_SLOTS,
+    close_loop,
+    grow_events,
+    grow_slots,
+    kind_records,
+    new_state,
+    pool_records,
+)
 from planner.engine.simulate.traffic import batch, in_batches
 from tests.engine.simulate.fleets import EIGHT_B, STEADY, assert_as_plain, one_pool, replica, rows_of
 
@@ -184,3 +193,18 @@ def test_steady_steps_are_counted_exactly() -> None:
     kind = replica(coefficients=STEADY, lookahead=False)
     outcome = simulate(one_pool(kind, loop=ClosedLoop(clients=4)), [batch(np.zeros(40), np.ones(40), np.full(40, 100))])
     assert outcome.duration_s == pytest.approx(10 * 0.1 + 9 * 0.001, abs=1.5e-3)
+
+
+def test_room_for_events_grows_with_what_it_is_for() -> None:
+    kinds, pools = kind_records([{"max_seqs": 1, "block_tokens": 1}]), pool_records([{}])
+    state = new_state(kinds, zeros("coefficients", 1), pools, [(0, 0)], seed=0)
+    clients = 1_000_000
+    state = close_loop(state, ClosedLoop(clients=clients, think_s=60.0), seed=0)
+    for _ in range(7):
+        state = grow_slots(state)
+    assert len(state.slots) == 128 * FIRST_SLOTS
+    assert clients + 4 * FIRST_SLOTS <= len(state.events) < 2 * clients
+    assert len(grow_events(state).events) == 2 * len(state.events)
+    while len(state.slots) < clients:
+        state = grow_slots(state)
+    assert len(state.events) == 4 * len(state.slots)
