@@ -15,6 +15,8 @@ from frontend.listed import listed_choices
 from frontend.query import default_text
 from planner.engine.field_spec import FieldSpec, specs
 
+MOST_PLACES = 30
+"""Before or after the point, of a number that is written out; others stay as they were typed."""
 AS_TYPED = ("seed",)
 """Numbers that count nothing: no separators in them."""
 OPTION = re.compile(
@@ -49,9 +51,11 @@ def value_words(name: str, spec: FieldSpec, value: Any) -> str:
     text = default_text(tuple(value) if isinstance(value, list) else value)
     if spec.kind in ("number", "integer", "decimal") and name not in AS_TYPED:
         try:
-            return numbers.localized(f"{Decimal(text):,f}")
+            value = Decimal(text)
         except InvalidOperation:
             return text
+        # Written out, an exponent of ten digits would be as many zeros.
+        return numbers.localized(f"{value:,f}") if abs(value.adjusted()) <= MOST_PLACES else text
     if spec.kind == "flag":
         return _("yes") if value else _("no")
     if spec.kind in ("choice", "choices"):

@@ -199,3 +199,12 @@ def test_the_form_says_what_is_simulated(client: Client, catalog: object) -> Non
     assert "Model Llama 3.1 8B · Mean load 2,000 req/s" in text
     assert "<dd>The plan's first</dd>" in text
     assert "us-east-1 · On demand · TP8 · FP8" in client.get(f"{link}&fleet-option={option}").content.decode()
+
+
+@pytest.mark.parametrize("load", ["1e-999999999999", "1e999999999999", "-1e-999999999999", "0e999999999999"])
+def test_a_number_is_not_written_out_in_as_many_digits_as_its_exponent_says(
+    client: Client, catalog: object, load: str
+) -> None:
+    page = client.get(FORM, {"model": "Llama 3.1 8B", "requests_per_second": load}).content
+    assert len(page) < 100_000
+    assert f"Mean load {load} req/s" in page.decode()
