@@ -38,6 +38,7 @@ from planner.engine.workload import InferenceQuestion
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run, find_run_to_cancel, finished_runs_of
 from planner.services.audit import note_export
+from planner.services.quote_fleet import is_quotable
 from planner.services.runs import cancel_run, create_run
 
 SWEEP = "plan_sweep"
@@ -197,7 +198,7 @@ def _context(run: Run) -> dict[str, Any]:
         "sweep": present_sweep(result, given.get("slo_percentile", "p95")) if result and run.kind == SWEEP else None,
         "capacity": present_capacity(result) if result and run.kind == CAPACITY else None,
         "simulation": present_simulation(result) if result and run.kind in SIMULATED else None,
-        "quote_link": _quote_link(result, given) if result and run.kind == CAPACITY else "",
+        "quote_link": _quote_link(run, result, given) if result and run.kind == CAPACITY else "",
         "again": _simulation_link(run, given) if run.kind in SIMULATED else "",
         "inputs": _inputs(run) if run.kind in SIMULATED else (),
         "error": shown(str(run.error.get("detail", ""))) if isinstance(run.error, dict) else "",
@@ -206,15 +207,12 @@ def _context(run: Run) -> dict[str, Any]:
     }
 
 
-def _quote_link(result: Mapping[str, Any], given: dict[str, str]) -> str:
-    """Where the fleet that a search chose is saved and quoted; none for one that scales, fails or has regions."""
-    search = result.get("search")
-    chosen = search["tried"][search["chosen"]] if search else {}
-    if not chosen.get("met") or chosen.get("autoscaled") or chosen.get("regions"):
+def _quote_link(run: Run, result: Mapping[str, Any], given: dict[str, str]) -> str:
+    """Where the fleet that a search chose is saved and quoted; none where it can't be."""
+    if not is_quotable(run):
         return ""
     query = canonical_query(given, InferenceQuestion, option=str(result["option"]))
-    fleet = urlencode({"then": "quote", "replicas": chosen["replicas"]})
-    return f"{reverse('save-plan', args=['inference'])}?{query}&{fleet}"
+    return f"{reverse('save-plan', args=['inference'])}?{query}&{urlencode({'then': 'quote', 'run': run.uuid})}"
 
 
 def _question_link(given: dict[str, str]) -> str:

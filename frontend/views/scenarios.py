@@ -25,12 +25,13 @@ from frontend.typed_numbers import whole_number
 from frontend.views.guard import needs_catalog, organization_page, signed_in
 from frontend.views.shared import NEW_LINK, new_link
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.models import Quote, Scenario, ScenarioComment, ShareLink, User
+from planner.models import Quote, Run, Scenario, ScenarioComment, ShareLink, User
 from planner.selectors import scenarios as read
+from planner.selectors.runs import find_run
 from planner.selectors.scope import NotFound, Scope, scope_of, scopes_of
 from planner.services import quotes, scenarios
 from planner.services.organizations import create_organization
-from planner.services.quote_fleet import fleet_terms
+from planner.services.quote_fleet import fleet_terms, is_quotable
 from planner.services.scenario_changes import what_changed
 from planner.services.share_links import revoke_link
 from planner.services.tenancy import Conflict
@@ -45,14 +46,14 @@ def save_plan(request: HttpRequest, kind: str) -> HttpResponse:
     """Keep the plan of the question in the address: as a new scenario, or as the next version of one."""
     this = KINDS[kind]
     source = QueryDict(request.POST.get("question", "")[:20_000]) if request.method == "POST" else request.GET
-    asked = read_query(_without(source, "then", "replicas"), this.question_type)
+    asked = read_query(_without(source, "then", "run"), this.question_type)
     sent = request.POST if request.method == "POST" else request.GET
-    then, replicas = sent.get("then", ""), whole_number(sent.get("replicas", "")) or 0
+    then, search = sent.get("then", ""), _search(request, sent.get("run", ""))
     scopes = [scope for scope in my_scopes(request) if scope.allows("planner.change_scenario")]
     errors: list[FieldError] = list(asked.errors)
     if request.method == "POST" and not errors:
         try:
-            return _saved(request, scopes, kind, asked, then, replicas)
+            return _saved(request, scopes, kind, asked, then, search)
         except InvalidQuestion as invalid:
             errors = invalid.errors
         except Conflict as conflict:
@@ -70,7 +71,7 @@ def save_plan(request: HttpRequest, kind: str) -> HttpResponse:
         "existing": _existing(scopes, kind),
         "scenario": request.POST.get("scenario", ""),
         "then": then,
-        "replicas": replicas,
+        "run": search.uuid if search is not None else "",
         "question": canonical_query(asked.given, this.question_type, option=asked.page.get("option", "")),
         "problems": [f"{error_text(error)} {allowed_text(error)}" for error in errors],
         "back": f"{reverse(f'plan-{kind}')}?{canonical_query(asked.given, this.question_type)}",
@@ -215,7 +216,7 @@ def _chosen_scope(request: HttpRequest, scopes: list[Scope]) -> Scope:
 
 
 def _saved(
-    request: HttpRequest, scopes: list[Scope], kind: str, asked: Asked, then: str, replicas: int
+    request: HttpRequest, scopes: list[Scope], kind: str, asked: Asked, then: str, search: Run | None
 ) -> HttpResponse:
     """Keep the plan, once however often its form is sent; then to what was made."""
     option, note = asked.page.get("option", ""), request.POST.get("note", "")
@@ -234,7 +235,7 @@ def _saved(
             return found.uuid
         found.refresh_from_db()
         version, language = read.version_of(found), document_language()
-        fleet = fleet_terms(version, replicas, language) if replicas else {}
+        fleet = fleet_terms(version, search, language) if search is not None else {}
         return quotes.create_quote(scope=scope, version=version, terms={"language": language, **fleet}).uuid
 
     made = made_once(request, "save-plan", make, lambda uuid: _page_of(request, uuid) is not None)
@@ -244,6 +245,16 @@ def _saved(
     if page == "scenario":
         messages.success(request, _("Saved."))
     return redirect(page, slug=slug, uuid=made)
+
+
+def _search(request: HttpRequest, name: str) -> Run | None:
+    """The search whose fleet is to be quoted; raises ``Http404`` for one that isn't there for the visitor."""
+    if not name:
+        return None
+    run = find_run(uuid=_uuid(name), user=request.user)
+    if run is None or not is_quotable(run):
+        raise Http404
+    return run
 
 
 def _page_of(request: HttpRequest, uuid: UUID) -> tuple[str, str] | None:

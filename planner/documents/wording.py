@@ -22,7 +22,7 @@ from planner.engine.sentences import WRITTEN_NUMBER, pattern_of, without_formats
 WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
 LANGUAGES: Final = ("en", "id")
 ITEM_TEXTS: Final = ("stored", "nodes.", "suggested.", "price.")
-ITEM_VALUES: Final = dict.fromkeys(("n", "size", "hours"), r"[\d.,]+") | {
+ITEM_VALUES: Final = dict.fromkeys(("n", "size", "hours", "low", "high", "mean"), r"[\d.,]+") | {
     "shape": r"[\d.,]+x .+",
     "date": r"\d{4}-\d{2}-\d{2}",
 }

@@ -34,14 +34,14 @@ def plan_facts(version: ScenarioVersion) -> Plan:
     )
 
 
-def statements(version: ScenarioVersion) -> tuple[Statement, ...]:
-    """What the plan's figures assume, in words that every language has."""
+def statements(version: ScenarioVersion, *, whole: bool = True) -> tuple[Statement, ...]:
+    """What the plan's figures assume, in words that every language has; ``whole``: for all hours of the month."""
     option = option_of(version)
     cluster, price = option["cluster"], option["price"]
     said: list[Statement] = []
     hours = hours_in_all(version)
     if hours is None:
-        said.append(_say("hours_730"))
+        said.append(_say("hours_730" if whole else "hours_listed"))
     else:
         code = "run_hours" if version.scenario.kind == PlanKind.TRAINING else "job_hours"
         said.append(_say(code, hours=f"{hours:f}"))

@@ -19,6 +19,7 @@ from planner.engine.errors import FieldError
 from planner.engine.money import Currency
 from planner.engine.quote_math import Item, Priced, Share, price_quote
 from planner.engine.sentences import Noun, say
+from planner.engine.units import HOURS_PER_MONTH
 from planner.models import Organization, ScenarioVersion
 from planner.selectors.price_books import exchange_rate
 from planner.services.quote_annex import plan_facts, statements
@@ -89,7 +90,10 @@ def price_draft(
         withholding=withholding_of(terms, priced, currency),
         fx=tuple(rates.used.values()),
         plan=plan_facts(version) if version else None,
-        assumptions=(*(statements(version) if version else ()), *_written(terms.assumptions)),
+        assumptions=(
+            *(statements(version, whole=_rents_throughout(terms)) if version else ()),
+            *_written(terms.assumptions),
+        ),
         exclusions=(*_exclusions(terms), *_written(terms.exclusions)),
         terms=tuple(_payment(terms)),
     )
@@ -220,6 +224,12 @@ def _missing(terms: QuoteTerms, priced: Priced) -> Iterator[FieldError]:
 
 def _party(terms: PartyTerms, name: str) -> Party:
     return replace(Party(**{f.name: getattr(terms, f.name) for f in fields(Party)}), name=terms.name or name)
+
+
+def _rents_throughout(terms: QuoteTerms) -> bool:
+    """Whether what is rented by the hour is rented for all hours of the month."""
+    hourly = [item for item in terms.items if item.cadence == "monthly" and item.unit in ("node_hour", "gpu_hour")]
+    return all(item.quantity is None or item.quantity % HOURS_PER_MONTH == 0 for item in hourly)
 
 
 def _exclusions(terms: QuoteTerms) -> Iterator[Statement]:

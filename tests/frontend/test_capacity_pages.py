@@ -111,13 +111,13 @@ def test_shares_on_an_axis_have_the_places_they_need(client: Client, search: Run
         assert {len(text.removesuffix(" %").partition(".")[2]) for text in texts} == {places}
 
 
-def test_a_fleet_of_a_fixed_size_that_holds_the_limits_can_be_quoted(client: Client, search: Run) -> None:
-    assert "Quote this fleet" not in client.get(f"/runs/{search.uuid}/").content.decode()
+def test_a_fleet_that_holds_the_limits_can_be_quoted(client: Client, search: Run) -> None:
+    assert "Quote this fleet" in client.get(f"/runs/{search.uuid}/").content.decode()
     Run.objects.update(result={**result(), "search": searched() | {"chosen": 2}})
     text = client.get(f"/runs/{search.uuid}/").content.decode()
     link = re.search(r'href="(/save/inference/[^"]*)">Quote this fleet', text)
     assert link is not None
-    assert "then=quote&amp;replicas=2" in link[1]
+    assert f"then=quote&amp;run={search.uuid}" in link[1]
     assert "option=a" in link[1]
     Run.objects.update(result={**result(), "search": searched() | {"chosen": 0}})
     assert "Quote this fleet" not in client.get(f"/runs/{search.uuid}/").content.decode()
