@@ -71,18 +71,16 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
         spread = sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
         prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread)
         s, iteration = prompts.sharing, chain.iteration_s
-        queue = prompt_queue(c, load, prompts, rate, met)
+        queue = prompt_queue(prompts, rate, iteration)
         busy = busy_share(prompts, queue, chain)
         follows = s * chain.follows + (1.0 - s) * busy
         gain = np.clip(rate * decodes * slope / (1.0 - follows), 0.0, MOST_GAIN)
         mean = iteration / (1.0 - busy)
         after = s * _following_shared(prompts, chain, rate, follows)
         if queue is not None:
-            after = after + (1.0 - s) * busy * _following(c, rate, prompts, queue, mean) / (1.0 - busy)
+            after = after + (1.0 - s) * _following(rate, prompts, queue, mean, busy)
         if np.any(short):
-            following = 0.0 * busy if queue is None else _following(c, rate, prompts, queue, mean)
-            soon = held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, following)
-            after = np.where(short, soon, after)
+            after = np.where(short, held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead), after)
         bunched = _bunched(prompts, chain, busy, follows, decodes)
         if load.arrival_cv != 1.0:
             # Those of one's own burst decode along, or follow and hold up one's decodes.
@@ -129,17 +127,12 @@ def settled(
 
 
 def prompt_queue(
-    c: ServingCoefficients,
-    load: ServingLoad,
-    prompts: Prompts,
-    rate: FloatArray,
-    decoding: FloatArray,
-    variation: tuple[Any, Any] = (1.0, 0.0),
+    prompts: Prompts, rate: FloatArray, iteration_s: FloatArray, variation: tuple[Any, Any] = (1.0, 0.0)
 ) -> PromptQueue | None:
     """The queue of prompts with iterations to themselves; none where all share theirs."""
     if not np.any(prompts.sharing < 1.0):
         return None
-    return prompts.queue(rate, c.iteration_s(decoding, decoding * load.mean_context), variation)
+    return prompts.queue(rate, iteration_s, variation)
 
 
 def busy_share(prompts: Prompts, queue: PromptQueue | None, chain: Iterations) -> FloatArray:
@@ -185,19 +178,16 @@ def _following_shared(prompts: Prompts, chain: Iterations, rate: FloatArray, fol
     return after
 
 
-def _following(c: ServingCoefficients, rate: FloatArray, prompts: Prompts, queue: PromptQueue, mean: Any) -> Any:
+def _following(rate: FloatArray, prompts: Prompts, queue: PromptQueue, mean: Any, busy: FloatArray) -> Any:
     """The same of prompts in chunks: as long as one waits and is served, less what gathers, and what is left half done,
-    at the end of any iteration.
+    at the end of any iteration; and those that come meanwhile.
     """
     left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
     # Beyond what the ranks serve no more come in that time: the wait is that of ranks hardly ever idle.
     coming = np.minimum(rate, MOST_BUSY * prompts.ranks / queue.service_s)
     left = left + coming * mean * prompts.chunks * (queue.wait_s + queue.service_s / 2.0)
     follow = np.maximum(queue.wait_s + queue.service_s - left, 0.0)
-    # Side by side, others are about as far as they came later: one more iteration where the next is fixed ahead.
-    longer = np.maximum(queue.own_s - mean, 0.0)
-    beside = (prompts.chunks + 1.0) / 2.0 + c.lookahead * (1.0 - 1.0 / prompts.chunks)
-    return np.where(prompts.ranks > 1.0, beside * longer, follow)
+    return np.where(prompts.ranks > 1.0, queue.runs.following * queue.longer_s, busy * follow / (1.0 - busy))
 
 
 def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: Any) -> tuple[FloatArray, Any]:

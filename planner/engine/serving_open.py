@@ -61,7 +61,7 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     batch = decoding_batch(c, load, limits, rate)
     decoding = batch.sequences
     prompts, chain, _ = settled(c, load, limits, rate, decoding, batch.chain, batch.spread)
-    queue = prompt_queue(c, load, prompts, rate, decoding, (load.arrival_cv**2, load.length_cv**2))
+    queue = prompt_queue(prompts, rate, chain.iteration_s, (load.arrival_cv**2, load.length_cv**2))
     s = prompts.sharing
     busy = busy_share(prompts, queue, chain)
     follows = s * chain.follows + (1.0 - s) * busy

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from planner.engine.queueing import many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
+from planner.engine.serving_runs import Runs, runs_of
 from planner.engine.serving_shared import Company
 
 FloatArray = NDArray[np.float64]
@@ -54,6 +55,10 @@ class PromptQueue:
     """Others in a prompt's own iterations, on average."""
     added_share: Any
     """Share of time that prompts add to iterations."""
+    runs: Runs
+    """Iterations with prompts, where several go on at a time,"""
+    longer_s: Any
+    """and what they take longer."""
     arriving_s: Any
     """Requests a second, where only one prompt goes on at a time; 0 where several do."""
 
@@ -102,6 +107,8 @@ class Prompts:
     chunks: Any
     ranks: Any
     """Prompts in chunks of their own that go on at a time."""
+    lookahead: Any
+    """1 where the next iteration is fixed while one runs, else 0."""
 
     @property
     def one_s(self) -> Any:
@@ -149,7 +156,7 @@ class Prompts:
         others come on average.
         """
         later = after = 0.0 * self.fitting
-        if not np.any((self.fitting < MOST_TOGETHER) & (self.sharing > 0.0) & (self.ranks <= 1.0)):
+        if not np.any((self.fitting < MOST_TOGETHER) & (self.sharing > 0.0)):
             return later, after
         share = chance * np.exp(-arriving)
         for count in range(1, MOST_TOGETHER + 1):
@@ -159,8 +166,7 @@ class Prompts:
             seconds = left_over_s(left, self.rest, self.rest_s, self.one_s)
             later = later + often * late * (seconds + iteration_s)
             after = after + often * (1.0 - late) * seconds
-        single = np.where(self.ranks > 1.0, 0.0, self.sharing)
-        return single * later, single * after
+        return self.sharing * later, self.sharing * after
 
     def carried(self, prompts: Any) -> Any:
         """What an iteration takes longer with as many prompts on average, by chance: a line through one and several."""
@@ -176,23 +182,28 @@ class Prompts:
             # Of the time that prompts are in service, as many are counted at once as are side by side.
             alone = np.where(beside > 0.0, -np.expm1(-beside) / np.maximum(beside, 1e-12), 1.0)
             some = np.minimum(rate * chunks * own * alone, MOST_BUSY)
+            serving = np.minimum(rate * chunks * own / self.ranks, MOST_BUSY)
+            full = serving ** (np.sqrt(2.0 * (self.ranks + 1.0)) - 1.0)
+            each = iteration + self._carrying(beside)
+            runs = runs_of(rate, iteration, each, chunks, self.lookahead, full)
+            some = np.where(several, runs.share, some)
             met = some * own + (1.0 - some) * iteration
             near = met + 2.0 * (1.0 - 1.0 / chunks) * met + (chunks - 1.0) * (chunks - 2.0) / chunks * own
             beside = np.where(several, rate * near, 0.0)
-        serving = np.minimum(rate * chunks * own / self.ranks, MOST_BUSY)
         scatter = np.sqrt(np.maximum(variation[0], 1e-6))
         bursts = np.maximum(variation[0] - 1.0, 0.0) / 2.0 * (serving ** (1.0 / scatter) - serving) / (1.0 - serving)
-        full = np.minimum(serving ** (np.sqrt(2.0 * (self.ranks + 1.0)) - 1.0), some)
         return PromptQueue(
             service_s=chunks * own,
             wait_s=many_server_wait(serving, chunks * own, self.ranks, *variation) + bursts * chunks * own / self.ranks,
             some=some,
             met=np.where(several, some, some ** (1.0 / scatter)),
-            full=full,
+            full=np.minimum(full, some),
             own_s=own,
             beside=beside,
             arriving_s=np.where(several, 0.0, rate),
-            added_share=some * (1.0 - iteration / own),
+            added_share=some * (1.0 - iteration / np.where(several, each, own)),
+            runs=runs,
+            longer_s=each - iteration,
         )
 
     def _with_company(self, beside: Any) -> Any:
@@ -202,6 +213,16 @@ class Prompts:
         further = np.where(nobody < 1.0, beside / np.maximum(1.0 - nobody, 1e-12) - 1.0, 0.0)
         beyond = np.clip(further / np.maximum(self.ranks - 2.0, 1.0), 0.0, 1.0)
         return nobody * one + (1.0 - nobody) * (two + (most - two) * beyond)
+
+    def _carrying(self, beside: Any) -> Any:
+        """The same of any iteration that carries prompts: those with many are met by more of them."""
+        one, (two, most) = self.alone_s / self.chunks, self.crowd_s
+        nobody = np.exp(-beside)
+        some = np.maximum(-np.expm1(-beside), 1e-12)
+        single = np.where(beside > 0.0, beside * nobody / some, 1.0)
+        several = beside * some / np.maximum(some - beside * nobody, 1e-12)
+        beyond = np.clip((several - 2.0) / np.maximum(self.ranks - 2.0, 1.0), 0.0, 1.0)
+        return single * one + (1.0 - single) * (two + (most - two) * beyond)
 
 
 def prompts_of(
@@ -271,6 +292,7 @@ def prompts_of(
         fitting=fitting,
         chunks=chunks,
         ranks=ranks,
+        lookahead=c.lookahead,
     )
 
 

@@ -36,23 +36,17 @@ def held_up_after(
     chain: Iterations,
     busy: FloatArray,
     lookahead: Any,
-    following: Any,
 ) -> Any:
-    """How much longer the decodes of a short answer last than as many average iterations, seconds: array over rows.
-
-    ``following`` is how much longer prompts in chunks could gather before than they do in an average iteration: what
-    long answers meet of them.
-    """
+    """How much longer the decodes of a short answer last than as many average iterations, seconds: array over rows."""
     s, iteration = prompts.sharing, chain.iteration_s
     mean = iteration / (1.0 - busy)
     together = s * _shared(prompts, rate, decodes, chain, mean, lookahead)
     if queue is None:
         return together
-    settled = busy * following / (1.0 - busy)
     followed = np.minimum(decodes, FOLLOWED)
     alone = _behind(prompts, queue, rate, followed, iteration, lookahead) - followed * (mean - iteration)
     if np.any(prompts.ranks > 1.0):
-        alone = np.where(prompts.ranks > 1.0, _beside(queue, decodes, iteration, mean, settled), alone)
+        alone = np.where(prompts.ranks > 1.0, queue.runs.soon_following(decodes) * queue.longer_s, alone)
     return together + (1.0 - s) * alone
 
 
@@ -138,9 +132,3 @@ def _rows(
 def _further(first: Any, in_row: Any) -> Any:
     """How often each later one is the last of a row, where the first is in ``first`` of the cases."""
     return np.clip((1.0 - first) / np.maximum(in_row - 1.0, 1e-12), 0.0, 1.0)
-
-
-def _beside(queue: PromptQueue, decodes: Any, iteration: Any, mean: Any, settled: Any) -> Any:
-    """What prompts that go on side by side add beyond average iterations: those beside one's own go on at first."""
-    at_first = -np.expm1(-queue.beside) * (queue.own_s - iteration) - (mean - iteration)
-    return settled * -np.expm1(-decodes * np.maximum(at_first, 0.0) / np.maximum(settled, 1e-12))
