@@ -188,6 +188,20 @@ class Iterations:
         # E m (m - 1) of a mixture of Poisson counts is that of its squared means; one that comes for sure adds nothing.
         return Company._of(none, one, mean, pairs)
 
+    def _both(self, decodes: Any) -> tuple[Any, Any]:
+        """How often the next iteration carries prompts where it is fixed ahead: after one with prompts, and after one
+        without.
+
+        Iterations then are two chains that take turns; a rest ends both, and the next request begins one of them.
+        """
+        ends, begins = self.after_some, np.maximum(1.0 - self.empty[0], 1e-300)
+        stays = (1.0 - begins) ** np.maximum(decodes - 1.0, 0.0)
+        again = begins / (2.0 - begins) * (1.0 - stays)
+        both = (1.0 - ends) * begins + ends * (1.0 - begins) * again
+        both = both / np.maximum(1.0 - (1.0 - ends) ** 2 - ends**2 * again, LEAST)
+        none = (both * ends**2 + ends * (1.0 - begins)) * (1.0 - stays) / begins
+        return 2.0 * both / (2.0 * both + 1.0), 1.0 / (1.0 + none)
+
     def found(self, decodes: Any, lookahead: Any) -> Found:
         """What a request finds, where answers are decoded in ``decodes`` iterations."""
         mean, iteration = self.mean_s, self.iteration_s
@@ -197,11 +211,14 @@ class Iterations:
         # The others are not the first after a rest, or after what ended everything.
         left = np.maximum(1.0 - ended, LEAST)
         carries = np.maximum(1.0 - self.chance[0] - ended, 0.0) / left
+        with_some, without = self._both(decodes)
+        some = 1.0 - self.met[0]
+        next_carries = some * with_some + (1.0 - some) * without
         longer = np.maximum(mean - iteration - ended * (self.length_s[1] - iteration), 0.0) / left
         return Found(
             at_work=at_work,
             followed=at_work * np.maximum(1.0 - ended * iteration / mean, 0.0),
-            next_carries=carries,
+            next_carries=next_carries,
             next_longer_s=longer / np.maximum(carries, LEAST),
         )
 
