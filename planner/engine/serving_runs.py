@@ -45,6 +45,8 @@ class Runs:
     """How often an iteration with prompts admits nobody,"""
     soon: Any
     """and how often one without them admits somebody."""
+    joining: Any
+    """How often the iteration before one's own first admits as many as one with prompts."""
     chunks: Any
     lookahead: Any
     waiting: Any
@@ -55,7 +57,8 @@ class Runs:
         ahead, nobody, soon = self.lookahead > 0.0, self.nobody, self.soon
         begin, next_but_one = self._where(self.chunks), self._where(self.chunks - 1.0)
         run = self._at_own_end()
-        begun, ended, paused, off, found = (0.0 * nobody for _ in range(5))
+        ended, paused, off, found = (0.0 * nobody for _ in range(4))
+        begun = np.where(self.chunks > 1.0, 0.0, 1.0 - self.joining)
         for step in range(FOLLOWED):
             begins = run.sum(axis=0) * (1.0 - nobody) + begun * soon
             again = ended * np.where(ahead, 1.0 - nobody, soon) + paused * soon
@@ -79,13 +82,13 @@ class Runs:
     def _at_own_end(self) -> FloatArray:
         """How often a run has so many iterations left at least, its last one being one's own last."""
         nobody = self.nobody
-        before = np.where(self.lookahead > 0.0, self.share * nobody + (1.0 - self.share) * (1.0 - self.soon), nobody)
+        before = self.joining * nobody + (1.0 - self.joining) * (1.0 - self.soon)
         left = np.arange(1.0, FOLLOWED + 2.0)[:, None]
         found: FloatArray = np.where(left <= self.chunks, (1.0 - nobody) * nobody ** np.maximum(self.chunks - left, 0.0), 0.0)
         second = nobody ** np.maximum(self.chunks - 2.0, 0.0)
-        found[0] = np.where(self.chunks > 1.0, before * second, 1.0)
+        found[0] = np.where(self.chunks > 1.0, before * second, self.joining)
         found[1] = np.where(self.chunks > 1.0, (1.0 - before) * second, 0.0)
-        found[-1] += 1.0 - found.sum(axis=0)
+        found[-1] += np.where(self.chunks > 1.0, 1.0 - found.sum(axis=0), 0.0)
         # One that waits came while one's own was served, as others that began: it begins next, whatever comes.
         others = found[1:].sum(axis=0)
         waiting = np.minimum(self.waiting, others)
@@ -109,12 +112,17 @@ def runs_of(
     from_first, from_second = (all_of - 1.0) / some, (all_of - 1.0 / nobody) / some
     begun = np.where(ahead, 1.0 + soon * from_first + (1.0 - soon) * from_second, from_first)
     pause = np.where(ahead, 1.0 + nobody / soon, 1.0 / soon)
-    scatter = (all_of**2 - (2.0 * chunks + 1.0) * some * all_of - nobody) / some**2
-    left = (begun + np.maximum(scatter, 0.0) / begun + 1.0) / 2.0
+    scatter = np.maximum(all_of**2 - (2.0 * chunks + 1.0) * some * all_of - nobody, 0.0) / some**2
+    squared = from_first**2 + scatter
+    second = np.maximum(squared - (1.0 + 2.0 * nobody * from_second + 2.0 * some * from_first) / nobody, 0.0)
+    both = soon * (1.0 + 2.0 * from_first + squared) + (1.0 - soon) * (1.0 + 2.0 * from_second + second)
+    left = (np.where(ahead, both, squared) / begun + 1.0) / 2.0
     pause_left = np.where(ahead, (pause + nobody / soon**2) / pause, pause)
     running = begun / (begun + pause)
     share = running * own / (running * own + (1.0 - running) * iteration)
-    own_left = np.where(ahead, share * from_first + (1.0 - share) * (1.0 + from_second), from_first) - chunks
+    # One comes while prompts are under way in a share of all cases; the iteration after that one tells what is beside.
+    joining = np.where(ahead, share * (1.0 - 1.0 / begun) + (1.0 - share) / pause, 1.0)
+    own_left = joining * from_first + (1.0 - joining) * (1.0 + from_second) - chunks
     own_left = own_left + waiting * (from_first - own_left)
     usual = running * left + (1.0 - running) * begun - running * pause_left
     return Runs(
@@ -123,6 +131,7 @@ def runs_of(
         following=(1.0 - running) * (own_left - usual),
         nobody=nobody,
         soon=soon,
+        joining=joining,
         chunks=chunks,
         lookahead=lookahead,
         waiting=waiting,
