@@ -23,6 +23,7 @@ from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
+from planner.engine.serving_runs import runs_of
 from planner.engine.serving_shared import Iterations
 from planner.engine.serving_short import SHORT, held_up_after
 
@@ -76,7 +77,7 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
         follows = s * chain.follows + (1.0 - s) * busy
         gain = np.clip(rate * decodes * slope / (1.0 - follows), 0.0, MOST_GAIN)
         mean = iteration / (1.0 - busy)
-        after = s * _following_shared(prompts, chain, rate, follows)
+        after = s * _following_shared(prompts, chain, rate, follows, c.lookahead)
         if queue is not None:
             after = after + (1.0 - s) * _following(rate, prompts, queue, mean, busy)
         if np.any(short):
@@ -165,8 +166,13 @@ def answers_are_short(c: ServingCoefficients, load: ServingLoad) -> Any:
     return load.decode_tokens / c.tokens_per_step < SHORT
 
 
-def _following_shared(prompts: Prompts, chain: Iterations, rate: FloatArray, follows: FloatArray) -> FloatArray:
-    """How much longer the iterations last that follow one's own, all together, than as many others."""
+def _following_shared(
+    prompts: Prompts, chain: Iterations, rate: FloatArray, follows: FloatArray, lookahead: Any
+) -> FloatArray:
+    """How much longer the iterations last that follow one's own, all together, than as many others.
+
+    Where they last as long with several prompts as with one, they come in runs.
+    """
     some, nobody, further = np.maximum(1.0 - chain.met_none, 1e-12), chain.met_none, prompts.further_s
     first = prompts.one_s - further
     usual = first * (1.0 - chain.no_arrival) + further * rate * chain.mean_s
@@ -174,7 +180,10 @@ def _following_shared(prompts: Prompts, chain: Iterations, rate: FloatArray, fol
     more = further * rate * chain.met_mean
     carries = 1.0 - np.exp(-arriving) * (nobody + some * np.exp(-more / some))
     own = first * carries + further * (arriving + more)
-    after: FloatArray = (own - usual) / (1.0 - follows)
+    by_token = (own - usual) / (1.0 - follows)
+    runs = runs_of(rate, chain.iteration_s, chain.some_s, np.ones_like(rate), lookahead)
+    same = np.clip(first / np.maximum(prompts.one_s, 1e-12), 0.0, 1.0)
+    after: FloatArray = by_token + same * (runs.following * (chain.some_s - chain.iteration_s) - by_token)
     return after
 
 

@@ -120,6 +120,12 @@ class Iterations:
         return self.length_s[0]
 
     @cached_property
+    def some_s(self) -> Any:
+        """One with prompts."""
+        some = np.maximum(1.0 - self.chance[0], LEAST)
+        return np.maximum((self.mean_s - self.chance[0] * self.iteration_s) / some, self.iteration_s)
+
+    @cached_property
     def after_some(self) -> Any:
         """How often nobody comes during one that carries prompts."""
         return _mean(self.chance[1:], self.empty[1:]) / np.maximum(1.0 - self.chance[0], LEAST)
