@@ -23,7 +23,7 @@ from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
-from planner.engine.serving_runs import runs_of
+from planner.engine.serving_runs import Runs, runs_of
 from planner.engine.serving_shared import Iterations
 from planner.engine.serving_short import SHORT, held_up_after
 
@@ -77,11 +77,12 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
         follows = s * chain.follows + (1.0 - s) * busy
         gain = np.clip(rate * decodes * slope / (1.0 - follows), 0.0, MOST_GAIN)
         mean = iteration / (1.0 - busy)
-        after = s * _following_shared(prompts, chain, rate, follows, c.lookahead)
+        runs = runs_of(rate, iteration, chain.some_s, np.ones_like(rate), c.lookahead)
+        after = s * _following_shared(prompts, chain, rate, follows, runs)
         if queue is not None:
             after = after + (1.0 - s) * _following(rate, prompts, queue, mean, busy)
         if np.any(short):
-            after = np.where(short, held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead), after)
+            after = np.where(short, held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, runs), after)
         bunched = _bunched(prompts, chain, busy, follows, decodes)
         if load.arrival_cv != 1.0:
             # Those of one's own burst decode along, or follow and hold up one's decodes.
@@ -167,7 +168,7 @@ def answers_are_short(c: ServingCoefficients, load: ServingLoad) -> Any:
 
 
 def _following_shared(
-    prompts: Prompts, chain: Iterations, rate: FloatArray, follows: FloatArray, lookahead: Any
+    prompts: Prompts, chain: Iterations, rate: FloatArray, follows: FloatArray, runs: Runs
 ) -> FloatArray:
     """How much longer the iterations last that follow one's own, all together, than as many others.
 
@@ -181,9 +182,8 @@ def _following_shared(
     carries = 1.0 - np.exp(-arriving) * (nobody + some * np.exp(-more / some))
     own = first * carries + further * (arriving + more)
     by_token = (own - usual) / (1.0 - follows)
-    runs = runs_of(rate, chain.iteration_s, chain.some_s, np.ones_like(rate), lookahead)
-    same = np.clip(first / np.maximum(prompts.one_s, 1e-12), 0.0, 1.0)
-    after: FloatArray = by_token + same * (runs.following * (chain.some_s - chain.iteration_s) - by_token)
+    same = runs.following * (chain.some_s - chain.iteration_s)
+    after: FloatArray = by_token + prompts.alike * (same - by_token)
     return after
 
 

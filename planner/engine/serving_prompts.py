@@ -150,6 +150,11 @@ class Prompts:
         further = (several_s - self.one_s) / np.maximum(self.several - 1.0, 0.1)
         return np.minimum(np.maximum(further, 0.0), several_s)
 
+    @property
+    def alike(self) -> Any:
+        """1 where iterations last as long with several as with one, 0 where each adds as much."""
+        return np.clip(1.0 - self.further_s / np.maximum(self.one_s, 1e-12), 0.0, 1.0)
+
     def left_over(self, chance: Any, arriving: Any, iteration_s: Any) -> tuple[Any, Any]:
         """Where more come in one iteration than fit the next: how much later one's first token is on average, and how
         much longer one's decodes last where others are left over; seconds. ``chance`` of the iterations let so many

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts
+from planner.engine.serving_runs import Runs
 from planner.engine.serving_shared import Iterations
 
 FloatArray = NDArray[np.float64]
@@ -36,11 +37,14 @@ def held_up_after(
     chain: Iterations,
     busy: FloatArray,
     lookahead: Any,
+    runs: Runs,
 ) -> Any:
     """How much longer the decodes of a short answer last than as many average iterations, seconds: array over rows."""
     s, iteration = prompts.sharing, chain.iteration_s
     mean = iteration / (1.0 - busy)
-    together = s * _shared(prompts, rate, decodes, chain, mean, lookahead)
+    together = _shared(prompts, rate, decodes, chain, mean, lookahead)
+    later = runs.soon_following(decodes) - runs.soon_following(np.minimum(decodes, FOLLOWED))
+    together = s * (together + prompts.alike * later * (chain.some_s - iteration))
     if queue is None:
         return together
     followed = np.minimum(decodes, FOLLOWED)
