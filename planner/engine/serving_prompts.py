@@ -96,6 +96,8 @@ class Prompts:
     """and what the next iteration takes longer with it."""
     alone_s: Any
     """In chunks of its own, nobody else's beside them."""
+    full_s: Any
+    """What an iteration takes longer that prompts fill, one after the other."""
     pass_s: Any
     """The longest of these chunks: it passes all pipeline stages, one after the other."""
     crowd_s: Any
@@ -195,11 +197,15 @@ class Prompts:
             met = some * own + (1.0 - some) * iteration
             near = met + 2.0 * (1.0 - 1.0 / chunks) * met + (chunks - 1.0) * (chunks - 2.0) / chunks * own
             beside = np.where(several, rate * near, 0.0)
+        wait = many_server_wait(serving, chunks * own, self.ranks, *variation)
+        packed_wait, packed_some = self._packed(rate, iteration, chunks * own)
+        wait = np.where(several, wait, packed_wait * (variation[0] + variation[1]))
+        some = np.where(several, some, packed_some)
         scatter = np.sqrt(np.maximum(variation[0], 1e-6))
         bursts = np.maximum(variation[0] - 1.0, 0.0) / 2.0 * (serving ** (1.0 / scatter) - serving) / (1.0 - serving)
         return PromptQueue(
             service_s=chunks * own,
-            wait_s=many_server_wait(serving, chunks * own, self.ranks, *variation) + bursts * chunks * own / self.ranks,
+            wait_s=wait + bursts * chunks * own / self.ranks,
             some=some,
             met=np.where(several, some, some ** (1.0 / scatter)),
             full=np.minimum(full, some),
@@ -210,6 +216,17 @@ class Prompts:
             runs=runs,
             longer_s=each - iteration,
         )
+
+    def _packed(self, rate: FloatArray, iteration: Any, alone_s: Any) -> tuple[Any, Any]:
+        """How long prompts wait behind each other, and share of time that they take: one that follows another fills
+        the rest of its last iteration (a queue whose first service is longer: Welch, 1964)."""
+        filled = iteration + self.full_s
+        next_s = np.minimum(filled / self.fitting, alone_s)
+        first, load = rate * alone_s, np.minimum(rate * next_s, MOST_BUSY)
+        idle = (1.0 - load) / (1.0 - load + first)
+        wait = rate * next_s**2 / (2.0 * (1.0 - load)) + rate * (alone_s**2 - next_s**2) / (2.0 * (1.0 - load + first))
+        own = np.minimum(next_s + filled / 2.0, alone_s) - alone_s
+        return np.maximum(wait + (1.0 - idle) * own, 0.0), np.minimum(1.0 - idle, MOST_BUSY)
 
     def _with_company(self, beside: Any) -> Any:
         """What one iteration takes longer with a prompt's chunk and those of as many others, on average, by chance."""
@@ -264,7 +281,9 @@ def prompts_of(
     alone, within = found[0], found[1:]
     one = alone * prompt / longest
     chunks = np.ceil(prompt / own_room)
-    crowd, passes = (alone, alone), alone
+    crowd, passes, full = (alone, alone), alone, alone
+    if (sharing < 1.0).any():
+        full = added(c.carrying(1.0), own_room)
     if (prompt > own_room).any():
         lone = c.carrying(1.0)
         whole = np.maximum(np.floor(prompt / own_room), 1.0)
@@ -275,8 +294,8 @@ def prompts_of(
         alone = whole * alone + last
         if np.any(c.step.pipeline > 1.0):
             cached = load.input_tokens * load.prefix_cache_hit
-            full = added(lone, longest, cached + (whole - 0.5) * own_room)
-            passes = np.maximum(full, added(lone, rest, cached + whole * own_room + rest / 2.0))
+            last_whole = added(lone, longest, cached + (whole - 0.5) * own_room)
+            passes = np.maximum(last_whole, added(lone, rest, cached + whole * own_room + rest / 2.0))
     fitting = room / prompt
     rest, rest_s = 0.0 * one + 1.0, one
     if ((fitting < MOST_TOGETHER) & (fitting >= 1.0)).any():
@@ -291,6 +310,7 @@ def prompts_of(
         rest=rest,
         rest_s=rest_s,
         alone_s=alone,
+        full_s=full,
         crowd_s=crowd,
         pass_s=passes,
         sharing=sharing,

@@ -89,6 +89,8 @@ def _behind(
     chunks, own = prompts.chunks, queue.own_s
     late, own_last, quits = _rows(queue, chunks, rate, decodes, iteration, lookahead)
     last = chunks.astype(np.int64)
+    # One that follows another fills the rest of its last iteration.
+    packed = np.minimum(prompts.full_s / prompts.fitting / np.maximum(prompts.alone_s, 1e-12), 1.0)
     column, zero = np.arange(len(own)), 0.0 * own
     begun: list[tuple[Any, ...]] = []
     ends: tuple[Any, ...] = (zero,) * 4
@@ -100,9 +102,10 @@ def _behind(
         first = 1.0 - own_last if step == 1 else zero
         begun.append((first, goes_on[0] + goes_on[1], comes, goes_on[2] + goes_on[3]))
         begins = sum(begun[-1])
+        added = comes + (begins - comes) * packed
         running = running - sum(ends) + begins
         left = np.clip(decodes + 1.0 - step, 0.0, None)
-        met = met + begins * np.minimum(left * np.minimum(prompts.fitting, 1.0), 1.0)
+        met = met + added * np.minimum(left * np.minimum(prompts.fitting, 1.0), 1.0)
         before = np.maximum(step - last, 0)
         ends = tuple(np.where(step >= last, np.array(each)[before, column], 0.0) for each in zip(*begun, strict=True))
         quit_before, quit_now = quit_now, sum(end * share for end, share in zip(ends, quits, strict=True))
