@@ -193,8 +193,7 @@ def _following(rate: FloatArray, prompts: Prompts, queue: PromptQueue, mean: Any
     """
     left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
     # Beyond what the ranks serve no more come in that time: the wait is that of ranks hardly ever idle.
-    coming = np.minimum(rate, MOST_BUSY * prompts.ranks / queue.service_s)
-    left = left + coming * mean * prompts.chunks * (queue.wait_s + queue.service_s / 2.0)
+    left = left + queue.some * mean / queue.own_s * (queue.wait_s + queue.service_s / 2.0)
     follow = np.maximum(queue.wait_s + queue.service_s - left, 0.0)
     return np.where(prompts.ranks > 1.0, queue.runs.following * queue.longer_s, busy * follow / (1.0 - busy))
 
