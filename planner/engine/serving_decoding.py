@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
-from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts, prompts_of
+from planner.engine.serving_prompts import Prompts, prompts_of
+from planner.engine.serving_queue import PromptQueue, prompt_queue
 from planner.engine.serving_runs import Runs, runs_of
 from planner.engine.serving_shared import Iterations
 from planner.engine.serving_short import SHORT, held_up_after
@@ -80,7 +81,7 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
         runs = runs_of(rate, iteration, chain.some_s, np.ones_like(rate), c.lookahead)
         after = s * _following_shared(prompts, chain, rate, follows, runs)
         if queue is not None:
-            after = after + (1.0 - s) * _following(rate, prompts, queue, mean, busy)
+            after = after + (1.0 - s) * _following(prompts, queue, mean, busy)
         if np.any(short):
             after = np.where(short, held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, runs), after)
         bunched = _bunched(prompts, chain, busy, follows, decodes)
@@ -126,15 +127,6 @@ def settled(
     company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead)
     prompts = prompts_of(c, load, limits, sequences, company)
     return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s), slope
-
-
-def prompt_queue(
-    prompts: Prompts, rate: FloatArray, iteration_s: FloatArray, variation: tuple[Any, Any] = (1.0, 0.0)
-) -> PromptQueue | None:
-    """The queue of prompts with iterations to themselves; none where all share theirs."""
-    if not np.any(prompts.sharing < 1.0):
-        return None
-    return prompts.queue(rate, iteration_s, variation)
 
 
 def busy_share(prompts: Prompts, queue: PromptQueue | None, chain: Iterations) -> FloatArray:
@@ -187,7 +179,7 @@ def _following_shared(
     return after
 
 
-def _following(rate: FloatArray, prompts: Prompts, queue: PromptQueue, mean: Any, busy: FloatArray) -> Any:
+def _following(prompts: Prompts, queue: PromptQueue, mean: Any, busy: FloatArray) -> Any:
     """The same of prompts in chunks: as long as one waits and is served, less what gathers, and what is left half done,
     at the end of any iteration; and those that come meanwhile.
     """

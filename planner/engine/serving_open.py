@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, ServingLoad, chunk_room, cycle
-from planner.engine.serving_decoding import answers_are_short, busy_share, decoding_batch, prompt_queue, settled
-from planner.engine.serving_prompts import PromptQueue, Prompts, prompts_of
+from planner.engine.serving_decoding import answers_are_short, busy_share, decoding_batch, settled
+from planner.engine.serving_prompts import Prompts, prompts_of
+from planner.engine.serving_queue import PromptQueue, prompt_queue
 from planner.engine.serving_shared import Company, Iterations, beside_one
 from planner.engine.serving_short import at_work
 from planner.engine.serving_spread import FirstTokens

@@ -1,14 +1,4 @@
-"""Prompts on a replica in an open loop: several in one iteration, or each in chunks of its own.
-
-Chunks of up to ``c`` prompts go on side by side, one on each attention rank. A prompt in ``K`` chunks begins two
-iterations after the one in which it came (one where the next isn't fixed ahead), and meets in its iterations those that
-came in any of ``2 K - 1`` around that one. Of these only the later ones are its own, with prompts in them for sure:
-
-    d = t(N) + E a(1 + Poisson(M))          M = rate (d* + 2 (1 - 1/K) d* + (K - 1) (K - 2) / K d)
-
-``a(j)`` is what an iteration takes longer with ``j`` of them, ``d*`` an iteration as a random moment meets it. Requests
-that come in bursts (Ca above 1) meet others as often as rho^(1/Ca), and up to (Ca^2 - 1) / 2 of their burst are before.
-"""
+"""What prompts add to the iterations of an open loop: several in one iteration, or each in chunks of its own."""
 
 from __future__ import annotations
 
@@ -18,66 +8,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.queueing import many_server_wait
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
-from planner.engine.serving_runs import Runs, runs_of
 from planner.engine.serving_shared import Company
 
 FloatArray = NDArray[np.float64]
 
-MOST_BUSY: Final = 0.98
-"""Share of time that prompts take where they always wait."""
-SETTLING: Final = 4
 MOST_TOGETHER: Final = 7
 """Prompts that share an iteration up to which it is counted who is left over."""
 HALF_WIDTH: Final = 2.0 * 3.0**0.5 * 0.6
 """Of a uniform spread with the variance that is left in each half of a normal one, over its standard deviation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptQueue:
-    """Prompts with iterations to themselves, in steady state; seconds."""
-
-    service_s: Any
-    """From the first iteration of a prompt's own to the end of its last."""
-    wait_s: Any
-    """For an attention rank."""
-    some: Any
-    """Share of time that at least one is under way."""
-    met: Any
-    """How often a request finds one under way: more often than by chance where requests come in bursts."""
-    full: Any
-    """Share of time that as many are as go on at a time."""
-    own_s: Any
-    """One of a prompt's own iterations."""
-    beside: Any
-    """Others in a prompt's own iterations, on average."""
-    added_share: Any
-    """Share of time that prompts add to iterations."""
-    runs: Runs
-    """Iterations with prompts, where several go on at a time,"""
-    longer_s: Any
-    """and what they take longer."""
-    arriving_s: Any
-    """Requests a second, where only one prompt goes on at a time; 0 where several do."""
-
-    def just_before(self, idle: Any, start_s: Any) -> Any:
-        """How often one finds another that came while nothing was under way, and hasn't begun (``start_s``)."""
-        return idle * -np.expm1(-self.arriving_s * start_s)
-
-    def services(self, iteration: Any, prompts: Prompts) -> list[tuple[Any, Any]]:
-        """How often a prompt is served alone, beside one other or beside more, and for how long."""
-        one, (two, most) = prompts.alone_s / prompts.chunks, prompts.crowd_s
-        nobody = np.exp(-self.beside)
-        other = self.beside * nobody
-        more = np.maximum(1.0 - nobody - other, 1e-12)
-        further = (self.beside - other) / more - 1.0
-        crowd = two + (most - two) * np.clip(further / np.maximum(prompts.ranks - 2.0, 1.0), 0.0, 1.0)
-        return [
-            (share, prompts.chunks * (iteration + added))
-            for share, added in ((nobody, one), (other, two), (more, crowd))
-        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,72 +119,6 @@ class Prompts:
         """What an iteration takes longer with as many prompts on average, by chance: a line through one and several."""
         some = -np.expm1(-np.maximum(prompts, 1e-12))
         return some * self.one_s + self.further_s * (prompts - some)
-
-    def queue(self, rate: FloatArray, iteration: Any, variation: tuple[Any, Any]) -> PromptQueue:
-        """The steady state at ``rate`` with decode iterations of ``iteration``, at these variations."""
-        chunks, several = self.chunks, self.ranks > 1.0
-        beside = np.zeros_like(rate)
-        for _ in range(SETTLING):
-            own = iteration + self._with_company(beside)
-            # Of the time that prompts are in service, as many are counted at once as are side by side.
-            alone = np.where(beside > 0.0, -np.expm1(-beside) / np.maximum(beside, 1e-12), 1.0)
-            some = np.minimum(rate * chunks * own * alone, MOST_BUSY)
-            serving = np.minimum(rate * chunks * own / self.ranks, MOST_BUSY)
-            full = serving ** (np.sqrt(2.0 * (self.ranks + 1.0)) - 1.0)
-            each = iteration + self._carrying(beside)
-            runs = runs_of(rate, iteration, each, chunks, self.lookahead, full)
-            some = np.where(several, runs.share, some)
-            met = some * own + (1.0 - some) * iteration
-            near = met + 2.0 * (1.0 - 1.0 / chunks) * met + (chunks - 1.0) * (chunks - 2.0) / chunks * own
-            beside = np.where(several, rate * near, 0.0)
-        wait = many_server_wait(serving, chunks * own, self.ranks, *variation)
-        packed_wait, packed_some = self._packed(rate, iteration, chunks * own)
-        wait = np.where(several, wait, packed_wait * (variation[0] + variation[1]))
-        some = np.where(several, some, packed_some)
-        scatter = np.sqrt(np.maximum(variation[0], 1e-6))
-        bursts = np.maximum(variation[0] - 1.0, 0.0) / 2.0 * (serving ** (1.0 / scatter) - serving) / (1.0 - serving)
-        return PromptQueue(
-            service_s=chunks * own,
-            wait_s=wait + bursts * chunks * own / self.ranks,
-            some=some,
-            met=np.where(several, some, some ** (1.0 / scatter)),
-            full=np.minimum(full, some),
-            own_s=own,
-            beside=beside,
-            arriving_s=np.where(several, 0.0, rate),
-            added_share=some * (1.0 - iteration / np.where(several, each, own)),
-            runs=runs,
-            longer_s=each - iteration,
-        )
-
-    def _packed(self, rate: FloatArray, iteration: Any, alone_s: Any) -> tuple[Any, Any]:
-        """How long prompts wait behind each other, and share of time that they take: one that follows another fills
-        the rest of its last iteration (a queue whose first service is longer: Welch, 1964)."""
-        filled = iteration + self.full_s
-        next_s = np.minimum(filled / self.fitting, alone_s)
-        first, load = rate * alone_s, np.minimum(rate * next_s, MOST_BUSY)
-        idle = (1.0 - load) / (1.0 - load + first)
-        wait = rate * next_s**2 / (2.0 * (1.0 - load)) + rate * (alone_s**2 - next_s**2) / (2.0 * (1.0 - load + first))
-        own = np.minimum(next_s + filled / 2.0, alone_s) - alone_s
-        return np.maximum(wait + (1.0 - idle) * own, 0.0), np.minimum(1.0 - idle, MOST_BUSY)
-
-    def _with_company(self, beside: Any) -> Any:
-        """What one iteration takes longer with a prompt's chunk and those of as many others, on average, by chance."""
-        one, (two, most) = self.alone_s / self.chunks, self.crowd_s
-        nobody = np.exp(-beside)
-        further = np.where(nobody < 1.0, beside / np.maximum(1.0 - nobody, 1e-12) - 1.0, 0.0)
-        beyond = np.clip(further / np.maximum(self.ranks - 2.0, 1.0), 0.0, 1.0)
-        return nobody * one + (1.0 - nobody) * (two + (most - two) * beyond)
-
-    def _carrying(self, beside: Any) -> Any:
-        """The same of any iteration that carries prompts: those with many are met by more of them."""
-        one, (two, most) = self.alone_s / self.chunks, self.crowd_s
-        nobody = np.exp(-beside)
-        some = np.maximum(-np.expm1(-beside), 1e-12)
-        single = np.where(beside > 0.0, beside * nobody / some, 1.0)
-        several = beside * some / np.maximum(some - beside * nobody, 1e-12)
-        beyond = np.clip((several - 2.0) / np.maximum(self.ranks - 2.0, 1.0), 0.0, 1.0)
-        return single * one + (1.0 - single) * (two + (most - two) * beyond)
 
 
 def prompts_of(

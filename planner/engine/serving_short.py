@@ -17,16 +17,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.serving_prompts import MOST_BUSY, PromptQueue, Prompts
-from planner.engine.serving_runs import Runs
+from planner.engine.serving_prompts import Prompts
+from planner.engine.serving_queue import MOST_BUSY, PromptQueue
+from planner.engine.serving_runs import FOLLOWED, Runs
 from planner.engine.serving_shared import Iterations
 
 FloatArray = NDArray[np.float64]
 
 SHORT: Final = 64.0
 """Decodes of an answer up to which its own iterations are told from the average ones."""
-FOLLOWED: Final = 16
-"""Iterations after one's own that are looked at one by one: what differs there has died out by then."""
 
 
 def held_up_after(

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.queueing import exponential_quantile
-from planner.engine.serving_prompts import PromptQueue, Prompts
+from planner.engine.serving_prompts import Prompts
+from planner.engine.serving_queue import PromptQueue
 from planner.engine.serving_shared import Found, Iterations
 
 FloatArray = NDArray[np.float64]
