@@ -13,6 +13,8 @@ control_socket_disable = True
 # The heartbeat file must not wait for a slow disk.
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None
 graceful_timeout = 4
+# A question's whole address, with the model's config in it; the server takes none longer.
+limit_request_line = 8190
 errorlog = "-"
 logger_class = "planner.access_log.AccessLog"
 accesslog = "-" if os.environ.get("ACCESS_LOG") else None

@@ -18,6 +18,8 @@ from django.utils.translation import gettext as _
 from planner.engine.errors import FieldError
 
 MAX_PACKED_CHARS = 6_000
+MAX_ADDRESS_CHARS = 8_000
+"""Of a question with its config: the web server takes no longer line (``limit_request_line``)."""
 MAX_JSON_BYTES = 262_144
 MAX_DEPTH = 6
 DROPPED_KEYS = frozenset(

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from frontend import presets
-from frontend.config_link import MAX_JSON_BYTES, ConfigRefused, pack_config, read_config
+from frontend.config_link import MAX_ADDRESS_CHARS, MAX_JSON_BYTES, ConfigRefused, pack_config, read_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.query import canonical_query, read_query
@@ -29,6 +29,14 @@ def use_config(request: HttpRequest, kind: str) -> HttpResponse:
     try:
         text = _text(request)
         packed = pack_config(read_config(text))
+        with_it = {name: value for name, value in given.items() if name != "model"} | {"config": packed}
+        address = f"{reverse(PAGE_URLS[kind])}?{canonical_query(with_it, this.question_type)}"
+        if len(address) > MAX_ADDRESS_CHARS:
+            raise ConfigRefused(
+                _("Too long for a link, even compressed."),
+                _("%(n)d characters") % {"n": len(address)},
+                _("at most %(n)d characters with the question's other fields") % {"n": MAX_ADDRESS_CHARS},
+            )
     except ConfigRefused as refused:
         error = refused.as_field_error()
         context = {
@@ -40,8 +48,7 @@ def use_config(request: HttpRequest, kind: str) -> HttpResponse:
             "text": text[:MAX_JSON_BYTES],
         }
         return render(request, "frontend/config_refused.html", context, status=400)
-    given = {name: value for name, value in given.items() if name != "model"} | {"config": packed}
-    return HttpResponseRedirect(f"{reverse(PAGE_URLS[kind])}?{canonical_query(given, this.question_type)}")
+    return HttpResponseRedirect(address)
 
 
 def _text(request: HttpRequest) -> str:

@@ -9,12 +9,15 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from redis.exceptions import RedisError
 
+from planner.services.disk import is_out_of_room
+
 RETRY_AFTER_S = 10
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 where database or cache can't be reached, else 500; both without reading anything from either."""
-    if isinstance(sys.exception(), OperationalError | ProgrammingError | RedisError):
+    """503 where database or cache can't be reached or the disk is full, else 500; both without reading anything."""
+    error = sys.exception()
+    if isinstance(error, OperationalError | ProgrammingError | RedisError) or is_out_of_room(error):
         page = HttpResponse(render_to_string("503.html"), status=503)
         page["Retry-After"] = str(RETRY_AFTER_S)
         return page

@@ -26,6 +26,7 @@ from planner.api.exceptions import (
 )
 from planner.engine.errors import InvalidQuestion
 from planner.selectors.scope import Forbidden, NotFound
+from planner.services.disk import is_out_of_room
 from planner.services.error_envelope import envelope, error_entry
 from planner.services.tenancy import Conflict
 
@@ -52,6 +53,8 @@ class ApiExceptionHandler(ExceptionHandler):
             case OperationalError() | ProgrammingError() | RedisError():
                 # PostgreSQL calls a table that migrating has yet to make an error of programming.
                 return Unavailable()
+            case OSError() if is_out_of_room(exc):
+                return Unavailable("No room is left to keep this.")
             case _:
                 return super().convert_known_exceptions(exc)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from tempfile import SpooledTemporaryFile
 from uuid import uuid4
@@ -50,7 +51,13 @@ def store_trace(chunks: Iterable[bytes], *, owner: User | None = None) -> str:
             _check(kept)
         kept.seek(0)
         trace = uuid4().hex
-        default_storage.save(_path(trace), File(kept))
+        try:
+            default_storage.save(_path(trace), File(kept))
+        except OSError:
+            # On a full disk the half that was written would keep it full.
+            with suppress(OSError):
+                default_storage.delete(_path(trace))
+            raise
     StoredTrace.objects.create(name=trace, owner=owner)
     return trace
 

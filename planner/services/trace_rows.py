@@ -199,8 +199,11 @@ def read_mooncake(lines: Lines, told: Callable[[int], None] | None) -> Columns:
 def _object(text: str, number: int) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        is_json = isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)
+    except RecursionError as error:
+        allowed = say("one JSON object a line")
+        raise TraceError(say("Nested too deeply."), row=number, value=text[:SHOWN], allowed=allowed) from error
+    except ValueError as error:
+        is_json = not isinstance(error, json.JSONDecodeError)
         raise TraceError(
             say("A number of too many digits.") if is_json else say("Not JSON: {reason}.", reason=str(error)),
             row=number,

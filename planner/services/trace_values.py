@@ -20,7 +20,7 @@ A_TIME: Final = "2023-11-16 18:15:46.68"
 AN_OFFSET: Final = "+07:00"
 _TIME: Final = re.compile(
     r"\s*((?:19[7-9]\d|2[01]\d\d)-\d\d-\d\d)(?:[ T](\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)"
-    r"\s?([Zz]|[+-]\d\d(?::?\d\d)?)?)?\s*",
+    r"\s?([Zz]|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)?)?\s*",
     re.ASCII,
 )
 
@@ -60,15 +60,20 @@ def lengths(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[
 
 def _floats(texts: Sequence[str], numbers: Sequence[int], name: str, allowed: Sentence) -> NDArray[np.float64]:
     try:
-        return np.array(list(map(float, texts)), dtype=np.float64)
+        # Python's own writing of numbers, such as 1_000, is nobody's in a file.
+        if all(map(str.isascii, texts)) and not any("_" in text for text in texts):
+            return np.array(list(map(float, texts)), dtype=np.float64)
     except ValueError:
-        for text, number in zip(texts, numbers, strict=True):
-            _one_float(text, number, name, allowed)
-        raise
+        pass
+    for text, number in zip(texts, numbers, strict=True):
+        _one_float(text, number, name, allowed)
+    raise AssertionError("every text is a number")
 
 
 def _one_float(text: str, number: int, name: str, allowed: Sentence) -> None:
     try:
+        if not text.isascii() or "_" in text:
+            raise ValueError
         float(text)
     except ValueError:
         message = say("Not a number.") if text.strip() else say("Empty.")

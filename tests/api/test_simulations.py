@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from celery import current_app
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.test import Client
 
 from planner.api.simulation_views import CAPACITY_EXAMPLE, SIMULATION_EXAMPLE
@@ -47,6 +51,26 @@ def test_the_example_starts_a_job_at_its_own_address(client: Client, catalog: ob
     polled = client.get(response.headers["Location"]).json()
     assert (polled["status"], polled["progress"]) == ("queued", 0.0)
     assert client.post(f"{response.headers['Location']}cancel/").json()["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_no_fault_of_the_code_and_nothing_half_written_stays(
+    client: Client, monkeypatch: pytest.MonkeyPatch, fault: int
+) -> None:
+    client.raise_request_exception = False
+    written: list[str] = []
+
+    def save(name: str, content: Any) -> str:
+        written.append(kept(name, ContentFile(b"arr")))
+        raise OSError(fault, os.strerror(fault))
+
+    kept = default_storage.save
+    monkeypatch.setattr(default_storage, "save", save)
+    response = upload(client, TRACE)
+    assert response.status_code == 503
+    assert [error["detail"] for error in response.json()["errors"]] == ["No room is left to keep this."]
+    assert [default_storage.exists(name) for name in written] == [False]
+    assert StoredTrace.objects.count() == 0
 
 
 def test_a_capacity_search_starts_at_its_own_address(client: Client, catalog: object) -> None:

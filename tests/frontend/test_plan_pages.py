@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import html
 import io
+import json
 import re
+import runpy
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from django.conf import settings
 from django.test import Client
 
 from catalog.models import ModelArchitecture
-from frontend.config_link import pack_config
+from frontend.config_link import MAX_ADDRESS_CHARS, MAX_PACKED_CHARS, pack_config
 from planner.services import planning
 from tests.factories import empty_plan_factory, inference_option, plan_factory
 from tests.frontend.conftest import QUESTION
@@ -206,6 +209,23 @@ def test_a_pasted_config_goes_into_the_link(client: Client) -> None:
     assert response["Location"] == f"/?config={pack_config(config)}&requests_per_second=10&ttft_ms=2000"
     _status, text = page(client, response["Location"])
     assert "config.json: LlamaForCausalLM" in text
+
+
+def test_a_link_is_never_longer_than_the_web_server_takes(client: Client) -> None:
+    longest = runpy.run_path(str(settings.BASE_DIR / "gunicorn.conf.py"))["limit_request_line"] - len(
+        "GET  HTTP/1.1\r\n"
+    )
+    assert longest >= MAX_ADDRESS_CHARS
+    names = {f"name{place:05}": hashlib.sha256(str(place).encode()).hexdigest() for place in range(98)}
+    text = json.dumps({"model_type": "llama", "rope_scaling": names})
+    assert 5_000 < len(pack_config(json.loads(text))) <= MAX_PACKED_CHARS
+    response = client.post("/configs/inference/", {"question": QUESTION, "config_text": text})
+    assert response.status_code == 302
+    assert len(response["Location"]) <= MAX_ADDRESS_CHARS
+    listed = "&instance_types=" + ",".join(f"provider/name-of-a-node-{place}" for place in range(100))
+    response = client.post("/configs/inference/", {"question": QUESTION + listed, "config_text": text})
+    assert response.status_code == 400
+    assert "at most 8000 characters with the question&#x27;s other fields" in response.content.decode()
 
 
 def test_an_uploaded_config_is_read(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from unittest.mock import Mock
 
@@ -77,7 +78,15 @@ def test_whatever_migrates_makes_the_cache_table(client: Client) -> None:
     assert signed_up.status_code == 302
 
 
-@pytest.mark.parametrize("fault", [RedisError("refused"), OperationalError("locked"), ProgrammingError("no table")])
+FAULTS = [
+    RedisError("refused"),
+    OperationalError("locked"),
+    ProgrammingError("no table"),
+    OSError(errno.ENOSPC, "full"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_page_that_reaches_nothing_answers_503_and_a_fault_of_the_code_500(
     client: Client, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:

@@ -145,6 +145,18 @@ FAULTS: dict[str, tuple[bytes, int | None, str, str]] = {
         "A number of too many digits.",
     ),
     "JSON list of requests": (b'[{"timestamp": 1, "input_length": 1}]', 1, "", "Not a JSON object."),
+    "JSON too deep": (b'{"a":' + b"[" * 100_000, 1, "", "Nested too deeply."),
+    **{
+        f"offset {offset}": (
+            f"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46{offset},1,1\n".encode(),
+            2,
+            "TIMESTAMP",
+            f"Not a time. (2023-11-16 18:15:46{offset})",
+        )
+        for offset in ("+99:99", "+0760", "-15:00")
+    },
+    "number as Python writes it": (HEADER + b"1,1_000,3\n", 2, "input_tokens", "Not a number."),
+    "digits of another script": (HEADER + "1,٣,3\n".encode(), 2, "input_tokens", "Not a number."),
     "JSON array": (b'{"timestamp": 1, "input_length": 1, "output_length": 1}\n[1]\n', 2, "", "Not a JSON object."),
 }
 
