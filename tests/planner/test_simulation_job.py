@@ -417,6 +417,10 @@ def test_traces_kept_before_they_had_owners_are_those_of_their_first_run() -> No
         ({"upgrade_at_s": 5, "max_surge": 0}, "scenario.max_surge"),
         ({"batching": "dynamic", "batch_ms": 2, "preferred_batches": ["64"]}, "scenario.preferred_batches"),
         ({"batching": "dynamic", "batch_ms": 2, "preferred_batches": ["9" * 5000]}, "scenario.preferred_batches"),
+        (
+            {"batching": "dynamic", "batch_ms": 2, "preferred_batches": [str(size) for size in range(1, 10)]},
+            "scenario.preferred_batches",
+        ),
         ({"prefill_replicas": 100_000}, "scenario.prefill_replicas"),
         ({"replicas": 60_000, "prefill_replicas": 50_000}, "scenario.replicas"),
         ({"autoscaler": "hpa", "replicas": 60_000}, "scenario.replicas"),

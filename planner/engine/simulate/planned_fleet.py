@@ -19,6 +19,7 @@ from planner.engine.simulate.lifecycle import (
     SpotInterruptions,
 )
 from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.records import MAX_PREFERRED
 from planner.engine.simulate.setup import BatchedReplica, ContinuousReplica, Fleet, Pool
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
@@ -150,6 +151,9 @@ def check_settings(settings: SimulationQuestion) -> None:
         for size in settings.preferred_batches
         if not _is_size(size, settings.max_batch)
     ]
+    if len(settings.preferred_batches) > MAX_PREFERRED:
+        many = len(settings.preferred_batches)
+        errors.append(_fault("preferred_batches", many, say("Too many."), say("up to {most:,}", most=MAX_PREFERRED)))
     if errors:
         raise InvalidQuestion(errors)
 
