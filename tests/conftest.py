@@ -15,7 +15,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.test import override_settings
 from django.urls import get_resolver
-from django.utils import translation
+from django.utils import timezone, translation
 from hypothesis import settings
 from pytest_django import DjangoDbBlocker
 
@@ -26,9 +26,10 @@ from planner.engine.question_reading import parse_question, read_with_faults
 from planner.engine.training_answers import TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.workload import InferenceQuestion
-from planner.services import planning
+from planner.services import planning, webhook_delivery
 from tests.factories import plan_factory, training_plan_factory
 from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.webhook_receiver import Receiver
 
 # A slow machine is no fault of the code under test; speed has its own figures in docs/performance.md.
 settings.register_profile("takar", deadline=None)
@@ -124,3 +125,13 @@ def planner_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 def tenant(db: None) -> Tenant:
     """An organization with a person in each role."""
     return tenant_factory()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """Where webhooks are sent, with the clock that their delivery sees."""
+    made = Receiver()
+    monkeypatch.setattr(webhook_delivery, "post", made.post)
+    monkeypatch.setattr(timezone, "now", lambda: made.now)
+    monkeypatch.setattr("planner.services.webhook_delivery.random.uniform", lambda low, high: 1.0)
+    return made

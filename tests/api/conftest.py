@@ -10,6 +10,11 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from catalog.services import LoadReport
+from planner.models import Role
+from tests.api.callers import Caller, person
+from tests.planner.organizations import Tenant, tenant_factory
+
 INFERENCE = {"model": "meta-llama/Llama-3.1-70B", "requests_per_second": 10}
 TRAINING = {"model": "meta-llama/Llama-3.1-8B", "tokens": 1e11}
 QUESTIONS = {"inference": INFERENCE, "training": TRAINING}
@@ -31,3 +36,13 @@ def post(client: Client) -> Post:
         return client.post(f"/api/v1/plans/{kind}/", data=data, content_type=content_type, **extra)
 
     return send
+
+
+@pytest.fixture
+def acme(catalog: LoadReport) -> Tenant:
+    return tenant_factory("Acme")
+
+
+@pytest.fixture
+def owner(acme: Tenant) -> Caller:
+    return person(acme, Role.OWNER)

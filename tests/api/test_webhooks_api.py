@@ -11,9 +11,8 @@ from planner.models import Role, Webhook
 from planner.services.webhook_delivery import deliver
 from tests.api.test_quotes_api import Caller, good
 from tests.planner.organizations import Tenant
-from tests.planner.test_webhooks import Receiver, answer, receiver
+from tests.planner.webhook_receiver import Receiver, answer
 
-__all__ = ["receiver"]  # a fixture
 BODY = {"name": "ERP", "url": "https://erp.example/hook", "events": ["quote.issued"]}
 
 

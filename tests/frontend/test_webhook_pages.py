@@ -11,9 +11,8 @@ from django.urls import reverse
 from planner.models import Role, Webhook
 from planner.services.webhook_delivery import deliver
 from tests.planner.organizations import Tenant, tenant_factory
-from tests.planner.test_webhooks import Receiver, answer, receiver
+from tests.planner.webhook_receiver import Receiver, answer
 
-__all__ = ["receiver"]  # a fixture
 pytestmark = pytest.mark.django_db
 
 

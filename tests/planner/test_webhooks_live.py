@@ -12,10 +12,10 @@ from planner.models import DeliveryStatus, WebhookDelivery
 from planner.services.quotes import create_quote
 from planner.services.webhook_inputs import WebhookInput
 from planner.services.webhooks import create_webhook
+from tests.planner.answering import answering
 from tests.planner.live_processes import start_worker
 from tests.planner.organizations import tenant_factory
 from tests.planner.quote_terms import TERMS
-from tests.planner.test_outbound import answering
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("live-jobs")]
 PATIENCE_S = 60.0
