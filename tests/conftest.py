@@ -128,6 +128,12 @@ def tenant(db: None) -> Tenant:
 
 
 @pytest.fixture
+def acme(catalog: LoadReport) -> Tenant:
+    """The same beside the project's own catalog."""
+    return tenant_factory("Acme")
+
+
+@pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
     """Where webhooks are sent, with the clock that their delivery sees."""
     made = Receiver()

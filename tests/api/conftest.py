@@ -10,10 +10,9 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from catalog.services import LoadReport
 from planner.models import Role
 from tests.api.callers import Caller, person
-from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.organizations import Tenant
 
 INFERENCE = {"model": "meta-llama/Llama-3.1-70B", "requests_per_second": 10}
 TRAINING = {"model": "meta-llama/Llama-3.1-8B", "tokens": 1e11}
@@ -36,11 +35,6 @@ def post(client: Client) -> Post:
         return client.post(f"/api/v1/plans/{kind}/", data=data, content_type=content_type, **extra)
 
     return send
-
-
-@pytest.fixture
-def acme(catalog: LoadReport) -> Tenant:
-    return tenant_factory("Acme")
 
 
 @pytest.fixture

@@ -15,11 +15,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from catalog.services import LoadReport
 from planner.models import ApiKey, AuditEntry, Discount, ExchangeRate, Invitation, Membership, PriceBook, Role
 from planner.services.price_book_inputs import PriceBookInput
 from planner.services.price_books import create_price_book
-from tests.planner.organizations import Tenant, tenant_factory, user_factory
+from tests.planner.organizations import Tenant, user_factory
 
 pytestmark = pytest.mark.django_db
 
@@ -27,11 +26,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _no_calls_yet() -> None:
     cache.clear()
-
-
-@pytest.fixture
-def acme(catalog: LoadReport) -> Tenant:
-    return tenant_factory("Acme")
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from catalog.services import LoadReport
 from planner.models import PriceBook, Role
 from planner.services.price_book_inputs import PriceBookInput
 from planner.services.price_books import create_price_book
 from tests.planner.live_processes import LiveProcess
-from tests.planner.organizations import Tenant, tenant_factory
+from tests.planner.organizations import Tenant
 
 
 @pytest.fixture
@@ -31,11 +30,6 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     told: list[int] = []
     monkeypatch.setattr("planner.services.webhooks.current_app.send_task", lambda name, args: told.append(args[0]))
     return told
-
-
-@pytest.fixture
-def acme(catalog: LoadReport) -> Tenant:
-    return tenant_factory("Acme")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from catalog.services import LoadReport
 from planner.models import PriceBook, Role, Run, RunStatus
 from planner.selectors.scope import Scope
 from planner.services import kept_plans
@@ -42,11 +41,6 @@ def no_kept_plans() -> Iterator[None]:
     kept_plans._kept.clear()
     yield
     kept_plans._kept.clear()
-
-
-@pytest.fixture
-def acme(catalog: LoadReport) -> Tenant:
-    return tenant_factory("Acme")
 
 
 @pytest.fixture
