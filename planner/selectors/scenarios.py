@@ -59,14 +59,18 @@ def links_to(scope: Scope, found: Scenario) -> QuerySet[ShareLink]:
     return found.links.select_related("created_by")
 
 
+def open_at(now: datetime) -> Q:
+    """Links that show something: neither revoked nor past their last day."""
+    return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now))
+
+
 def shared_link(hashed_token: str, now: datetime) -> ShareLink:
     """The link of that secret's hash, to a scenario or to a quote; raises ``NotFound``.
 
     A revoked link, an expired one and one that never was are not told apart.
     """
-    open_now = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
     link = (
-        ShareLink.objects.filter(open_now, token_hash=hashed_token, revoked_at__isnull=True)
+        ShareLink.objects.filter(open_at(now), token_hash=hashed_token)
         .select_related("scenario", "quote__superseded_by")
         .first()
     )

@@ -12,9 +12,10 @@ from django.utils import timezone
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import Noun, say
 from planner.models import Quote, Scenario, ShareLink
+from planner.selectors.scenarios import open_at
 from planner.selectors.scope import Scope
 from planner.services.organizations import checked_name
-from planner.services.tenancy import Conflict, tenant_write
+from planner.services.tenancy import Conflict, lock, tenant_write
 
 MOST_LINKS = 50
 """That are open, to one scenario or quote."""
@@ -44,7 +45,8 @@ def create_link(
                 )
             ]
         )
-    if shown.links.filter(revoked_at__isnull=True).count() >= MOST_LINKS:
+    lock(scope.organization)
+    if shown.links.filter(open_at(timezone.now())).count() >= MOST_LINKS:
         raise Conflict(
             "too_many",
             say("There are {most} links to it already.", most=MOST_LINKS),

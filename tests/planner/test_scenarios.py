@@ -194,8 +194,10 @@ def test_an_archived_scenario_leaves_the_list_only(tenant: Tenant, saved: Scenar
 def test_links_have_a_limit(tenant: Tenant, saved: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(share_links, "MOST_LINKS", 1)
     scope = tenant.scope(Role.PLANNER)
-    create_link(scope=scope, shown=saved)
+    link, _token = create_link(scope=scope, shown=saved)
     with pytest.raises(Conflict):
         create_link(scope=scope, shown=saved)
+    ShareLink.objects.filter(pk=link.pk).update(expires_at=timezone.now())
+    create_link(scope=scope, shown=saved)  # One past its day is no longer open.
     with pytest.raises(InvalidQuestion):
         create_link(scope=scope, shown=saved, days=0)
