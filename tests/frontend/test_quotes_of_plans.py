@@ -178,3 +178,15 @@ def test_replicas_share_a_node_or_take_several(
 ) -> None:
     layout = {"tensor": tensor, "pipeline": pipeline, "expert": 1}
     assert nodes_for({"layout": layout, "cluster": {"gpus_per_node": per_node}}, replicas) == nodes
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_search_without_any_request_finds_no_fleet_to_quote(tenant: Tenant) -> None:
+    run = found_by(tenant, QUESTION, traffic=DAY | {"requests_per_second": 1e-6})
+    assert result_of(run)["requests"] == 0
+    client = signed_in(tenant, Role.BUYER)
+    page = client.get(f"/runs/{run.uuid}/")
+    assert page.status_code == 200
+    assert "/save/inference/" not in page.content.decode()
+    asked = {"model": "Llama 3.1 8B", "requests_per_second": "1", "then": "quote", "run": str(run.uuid)}
+    assert client.get("/save/inference/", asked).status_code == 404
