@@ -8,6 +8,7 @@ preload_app = True
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = int(os.environ.get("WEB_THREADS", "4"))
+worker_class = "planner.web_worker.PatientWorker"
 # Nobody drives a running server by its control socket, and two servers of one user would fight over it.
 control_socket_disable = True
 # The heartbeat file must not wait for a slow disk.
