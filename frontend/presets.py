@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from django.utils.translation import gettext as _
 
 from catalog.use_cases import use_case_file
-from frontend.words import DATA_DIR
+
+EXAMPLES = Path(__file__).resolve().parent / "data" / "worked_examples.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ def preset_of(given: Mapping[str, str]) -> Preset | None:
 
 @lru_cache(maxsize=1)
 def _examples() -> dict[str, dict[str, str]]:
-    examples: dict[str, dict[str, str]] = json.loads((DATA_DIR / "worked_examples.json").read_text(encoding="utf-8"))
+    examples: dict[str, dict[str, str]] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     return examples
 
 

@@ -58,6 +58,9 @@ def kept(text: str) -> str:
     'Replicas of 2 GPUs (H200 SXM, FP8); exact speed.'
     """
     again = shown(text)
+    if isinstance(text, Sentence):
+        # Nothing was lost on the way.
+        return again
     return _from_template(text, get_language() or "en") if again == text else again
 
 

@@ -1,27 +1,25 @@
 """Codes in words: choices, names, labels of fields.
 
-Names of products are facts and come from ``data/display_names.json``, those of providers from the catalog.
+Names of products are facts and come from ``catalog/data/display_names.json``, those of providers from the catalog.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 
 from babel import Locale
 from django.utils.functional import Promise
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
+from catalog.display_names import display_names
 from catalog.selectors import list_providers
 from planner.engine.field_spec import specs
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.workload import InferenceQuestion
 
-DATA_DIR = Path(__file__).resolve().parent / "data"
 CHOICES: dict[str, str | Promise] = {
     "auto": _("Automatic"),
     "on_demand": _("On demand"),
@@ -96,12 +94,6 @@ CHOICES: dict[str, str | Promise] = {
 UNKNOWN = _("unknown")
 
 
-@lru_cache(maxsize=1)
-def _display_names() -> dict[str, str]:
-    names: dict[str, str] = json.loads((DATA_DIR / "display_names.json").read_text(encoding="utf-8"))
-    return names
-
-
 def plain(code: str) -> str:
     """A code with no words of its own, readable: ``decode_bandwidth`` -> ``decode bandwidth``."""
     return code.replace("_", " ")
@@ -148,7 +140,7 @@ def run_title(kind: str) -> str:
 
 def choice(code: str) -> str:
     """A choice of a field: a product's own name, else words, else the code."""
-    return str(CHOICES.get(code) or _display_names().get(code) or code)
+    return str(CHOICES.get(code) or display_names().get(code) or code)
 
 
 @lru_cache(maxsize=2)

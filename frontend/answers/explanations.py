@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from frontend import answer_words, numbers
 from frontend.answers.shown import RejectedGroup, RejectedLine, WorkingGroup, WorkingLine
-from frontend.sentences import shown
+from frontend.sentences import kept, shown
 from planner.engine.answers import (
     Rejection,
     Term,
@@ -46,7 +46,7 @@ def _working_group(name: str, terms: Sequence[Term]) -> WorkingGroup:
                 name=answer_words.term(term.name),
                 value=_with_unit(term.value, term.unit),
                 exact=term.value,
-                formula=shown(term.formula),
+                formula=kept(term.formula),
                 share=term.value / total if is_sum else None,
             )
             for term in terms

@@ -14,7 +14,7 @@ from frontend.answers.inference_charts import charts, paid
 from frontend.answers.inference_job import job_figures
 from frontend.answers.inference_table import columns, row
 from frontend.answers.shown import Answer, KeyFigure
-from frontend.sentences import shown
+from frontend.sentences import kept
 from planner.engine.answers import InferenceOption, InferencePlan
 from planner.engine.workload import InferenceQuestion
 
@@ -40,7 +40,7 @@ def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str
         ways_out=(),
         remarks=(*parts.remarks(plan.advice), *frame.cheaper_once(plan.options, paid)),
         warnings=parts.warnings(plan.advice),
-        assumptions=tuple(shown(text) for text in plan.assumptions),
+        assumptions=tuple(kept(text) for text in plan.assumptions),
         facts=parts.model_facts(plan.model),
         bar_cost=_bar(chosen, at)[0],
         bar_speed=_bar(chosen, at)[1],

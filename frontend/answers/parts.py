@@ -14,7 +14,7 @@ from frontend import answer_words, numbers, words
 from frontend.answers.shown import Part, WayOut
 from frontend.figures.canvas import SERIES
 from frontend.query import canonical_query, default_text
-from frontend.sentences import shown
+from frontend.sentences import kept, shown
 from planner.engine.advice import Advice
 from planner.engine.answers import Cluster, Confidence, GpuMemory, InferenceOption, Layout, ModelSummary, Price
 from planner.engine.training_answers import TrainingOption
@@ -87,11 +87,11 @@ def confidence_text(confidence: Confidence) -> str:
     """e.g. ``estimate ±9 %, calibrated: 34 measured cases``; without a band where none is known."""
     kind = str(answer_words.CONFIDENCE[confidence.kind])
     if not math.isfinite(confidence.high):
-        return _("%(kind)s: %(basis)s") % {"kind": kind, "basis": shown(confidence.basis)}
+        return _("%(kind)s: %(basis)s") % {"kind": kind, "basis": kept(confidence.basis)}
     return _("estimate %(band)s, %(kind)s: %(basis)s") % {
         "band": numbers.band(confidence.low, confidence.high),
         "kind": kind,
-        "basis": shown(confidence.basis),
+        "basis": kept(confidence.basis),
     }
 
 
@@ -217,5 +217,5 @@ def kv_pool(option: InferenceOption) -> str:
     return _("KV pool %(band)s, %(kind)s: %(basis)s") % {
         "band": numbers.band(confidence.low, confidence.high),
         "kind": str(answer_words.CONFIDENCE[confidence.kind]),
-        "basis": shown(confidence.basis),
+        "basis": kept(confidence.basis),
     }

@@ -15,7 +15,7 @@ from frontend.answers.training_axes import step_costs
 from frontend.answers.training_charts import charts
 from frontend.answers.training_series_charts import deeper_charts
 from frontend.answers.training_table import columns, row
-from frontend.sentences import shown
+from frontend.sentences import kept, shown
 from planner.engine.training_answers import TrainingOption, TrainingPlan
 from planner.engine.training_question import TrainingQuestion
 from planner.engine.training_series import TrainingSeries
@@ -51,7 +51,7 @@ def present_training(
         ways_out=(),
         remarks=(*parts.remarks(plan.advice), *frame.cheaper_once(plan.options, lambda option: option.usd_total)),
         warnings=parts.warnings(plan.advice),
-        assumptions=tuple(shown(text) for text in plan.assumptions),
+        assumptions=tuple(kept(text) for text in plan.assumptions),
         facts=(*facts(plan), (_("MFU counts"), shown(chosen.speed.mfu_convention))),
         bar_cost=numbers.money(chosen.usd_total),
         bar_speed=numbers.days(chosen.speed.days),

@@ -11,6 +11,10 @@ from planner.engine.answers import Term
 
 MONEY: Final = "USD"
 CENT: Final = 0.01
+SHARES: Final = frozenset({"mfu"})
+"""Facts that are fractions, told in percent."""
+CHOICES: Final = ("purchase_option", "method")
+"""Facts that are choices with words of their own."""
 HIDDEN_FACTS: Final = frozenset({"run_hours"})
 """Read by the notes, shown elsewhere."""
 
@@ -69,10 +73,14 @@ def _fact_name(fact: Fact, words: Wording) -> str:
 
 def _fact(fact: Fact, words: Wording) -> str:
     if fact.number is not None:
+        if fact.code in SHARES:
+            return words.share(fact.number)
         return _with_unit(fact.number, fact.unit, words)
     if fact.code == "country":
         return words.country(fact.text)
-    return words.name("purchase", fact.text) if fact.code == "purchase_option" else words.planned(fact.text)
+    if fact.code in CHOICES:
+        return words.name(fact.code.removesuffix("_option"), fact.text.replace(" ", "_"))
+    return words.planned(fact.text)
 
 
 def _with_unit(value: float, unit: str, words: Wording) -> str:

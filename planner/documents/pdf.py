@@ -19,6 +19,10 @@ FOLDER: Final = Path(__file__).resolve().parent
 TEMPLATE: Final = FOLDER / "quote.typ"
 FONTS_DIR: Final = FOLDER / "fonts"
 STANDARD: Final = "ua-1"
+CLOSER: Final = (1, 2)
+"""Densities of the template beside its own."""
+MOSTLY_EMPTY_PT: Final = 421.0
+"""Half the height of a page."""
 
 
 def render_pdf(snapshot: QuoteSnapshot, language: str = "") -> bytes:
@@ -27,17 +31,36 @@ def render_pdf(snapshot: QuoteSnapshot, language: str = "") -> bytes:
     The time inside is the snapshot's. Fonts come with the package, those of the machine are not looked at, and
     nothing is fetched. Raises ``ValueError`` for a language without words.
     """
-    data = _printable(printed(snapshot, wording(language or snapshot.language)))
-    compiler = typst.Compiler(TEMPLATE, root=FOLDER, font_paths=_fonts(), ignore_system_fonts=True)
-    document = compiler.compile(
+    data = json.dumps(_printable(printed(snapshot, wording(language or snapshot.language))), ensure_ascii=False)
+    document = _set_closely_enough(data).compile(
         format="pdf",
-        sys_inputs={"data": json.dumps(data, ensure_ascii=False)},
         pdf_standards=[STANDARD],
         timestamp=int(snapshot.made_at.astimezone(UTC).timestamp()),
     )
     if not isinstance(document, bytes):
         raise TypeError("the compiler gave no single file")
     return document
+
+
+def _set_closely_enough(data: str) -> typst.Compiler:
+    """The page as it reads best, unless a closer annex saves the last page, with little on it."""
+    roomy = _compiler(data, 0)
+    pages, end_pt = _end(roomy)
+    if pages == 1 or end_pt > MOSTLY_EMPTY_PT:
+        return roomy
+    closer = (_compiler(data, density) for density in CLOSER)
+    return next((each for each in closer if _end(each)[0] < pages), roomy)
+
+
+def _compiler(data: str, density: int) -> typst.Compiler:
+    inputs = {"data": data, "density": str(density)}
+    return typst.Compiler(TEMPLATE, root=FOLDER, font_paths=_fonts(), ignore_system_fonts=True, sys_inputs=inputs)
+
+
+def _end(compiler: typst.Compiler) -> tuple[int, float]:
+    """The last page, and how far down it is printed on, in points."""
+    end = json.loads(compiler.query("<end>", field="value", one=True))
+    return int(end["page"]), float(end["y"])
 
 
 @lru_cache(maxsize=1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
+from catalog.display_names import display_names
 from planner.documents.snapshot import Band, Fact, Plan, Statement
 from planner.engine.answers import Term
 from planner.engine.sentences import pattern_of
@@ -15,9 +19,26 @@ OWN_PRICES: Final = pattern_of("Prices are those of the price book {name}, {rest
 """Says what the seller pays by: no matter of the buyer's."""
 
 
+def in_names(text: str) -> str:
+    """``text`` with the codes of formats and engines by their names.
+
+    >>> in_names("Hopper 9.0, vllm, fp8_block; meta/model-fp8 read as vllm.")
+    'Hopper 9.0, vLLM, FP8 block; meta/model-fp8 read as vLLM.'
+    """
+    return _codes().sub(lambda found: display_names()[found[0]], text)
+
+
+@cache
+def _codes() -> re.Pattern[str]:
+    """Any code that stands by itself, no part of a name."""
+    codes = "|".join(map(re.escape, sorted(display_names(), key=len, reverse=True)))
+    return re.compile(rf"(?<![\w/.-])(?:{codes})(?![\w/-]|\.\w)", re.ASCII)
+
+
 def plan_facts(version: ScenarioVersion) -> Plan:
     """The plan as the annex prints it."""
     option = option_of(version)
+    band = Band(**option["confidence"])
     return Plan(
         kind="training" if version.scenario.kind == PlanKind.TRAINING else "inference",
         scenario=version.scenario.name,
@@ -28,9 +49,9 @@ def plan_facts(version: ScenarioVersion) -> Plan:
         engine_version=version.engine_version,
         priced_on=version.priced_on,
         facts=tuple(_facts(version, option)),
-        working=tuple(Term(**term) for term in option["working"]),
-        assumptions=tuple(text for text in version.plan["assumptions"] if not OWN_PRICES.fullmatch(text)),
-        confidence=Band(**option["confidence"]),
+        working=tuple(Term(**{**term, "formula": in_names(term["formula"])}) for term in option["working"]),
+        assumptions=tuple(in_names(text) for text in version.plan["assumptions"] if not OWN_PRICES.fullmatch(text)),
+        confidence=replace(band, basis=in_names(band.basis)),
     )
 
 
@@ -102,8 +123,8 @@ def _serving_facts(plan: Mapping[str, Any], question: Mapping[str, Any], option:
     else:
         facts.append(Fact(code="job_requests", number=float(job["requests"])))
         facts.append(Fact(code="job_within", number=float(question["offline_hours"]), unit="h"))
-    facts.append(Fact(code="weight_format", text=option["weight_format"]))
-    facts.append(Fact(code="kv_format", text=option["kv_format"]))
+    facts.append(Fact(code="weight_format", text=in_names(option["weight_format"])))
+    facts.append(Fact(code="kv_format", text=in_names(option["kv_format"])))
     if job is not None:
         # Nobody waits for a job's answers one by one.
         done = Fact(code="job_speed", number=float(speed["capacity_requests_s"]), unit="req/s")

@@ -39,7 +39,7 @@ def test_the_sentence_says_what_where_for_how_much_and_how_fast() -> None:
     )
     assert answer.detail == (
         "Limited by decode bandwidth · 3 replicas, TP2 · FP8 weights, BF16 KV cache · "
-        "estimate ±12 %, calibrated: 34 measured cases: Hopper, vLLM, dense, fp8 · price read 13 days ago"
+        "estimate ±12 %, calibrated: 34 measured cases: Hopper, vLLM, dense, FP8 · price read 13 days ago"
     )
 
 

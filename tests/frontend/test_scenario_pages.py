@@ -40,6 +40,8 @@ def test_a_scenario_page_tells_the_plan_and_what_changed(tenant: Tenant, kind: s
     client = signed_in(tenant, Role.PLANNER)
     page = client.get(address("scenario", tenant, found.uuid)).content.decode()
     assert "&lt;b&gt;Chat&lt;/b&gt;" in page
+    # Formats and engines by their names, as on the page that the plan was made on.
+    assert not re.search(r"\b(?:vllm|megatron|fp8|bf16)\b", re.sub(r"<[^>]*>", "", page))
     assert "<b>Chat</b>" not in page
     changes = client.get(
         address("scenario-changes", tenant, found.uuid), headers={"HX-Request": "true"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
@@ -159,3 +160,23 @@ def test_an_offline_job_is_charged_once_by_its_hours(tenant: Tenant) -> None:
     for other in ("A month is 730 hours", "invoiced in advance", '"a month"', "Peak load", "TTFT at"):
         assert other not in said, other
     assert "Disewa selama jam pekerjaan." in json.dumps(printed(snapshot, wording("id")), ensure_ascii=False)
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(("kind", "question"), [("inference", QUESTION), ("training", TRAINING)])
+@pytest.mark.parametrize("language", ["en", "id"])
+def test_what_a_buyer_reads_has_names_not_codes(
+    tenant: Tenant, kind: str, question: dict[str, Any], language: str
+) -> None:
+    version = version_of(scenarios.save_scenario(scope=tenant.scope(), name="Plan", kind=kind, question=question))
+    quote = quotes.create_quote(scope=tenant.scope(), version=version, terms={"buyer": BUYER})
+    snapshot = quotes.priced(quote).snapshot
+    told = json.dumps(printed(snapshot, wording(language)), ensure_ascii=False)
+    with zipfile.ZipFile(io.BytesIO(quote_files.render(snapshot, "xlsx", language))) as book:
+        told += " ".join(book.read(name).decode() for name in book.namelist() if "worksheets" in name)
+    assert not re.findall(r"\b(?:vllm|megatron|fp8|bf16|pretrain|continued(?! pre)|zero1)\b", told)
+    expected = {"inference": ("vLLM", "FP8", "BF16"), "training": ("Megatron-LM", "MFU")}[kind]
+    for name in expected:
+        assert name in told
+    if kind == "training":
+        assert re.search(r'"MFU", "\d\d([.,]\d)?\u00a0%"', told)

@@ -1,6 +1,7 @@
 """The PDF of a quote: the same bytes each time, tagged, whole at page breaks, whatever people are called."""
 
 import io
+import json
 import re
 import subprocess
 import time
@@ -13,7 +14,9 @@ from typing import Any
 import pikepdf
 import pytest
 
-from planner.documents.pdf import render_pdf
+from planner.documents.pdf import MOSTLY_EMPTY_PT, _compiler, _end, _printable, render_pdf
+from planner.documents.printed import printed
+from planner.documents.wording import wording
 from tests.planner.documents.quotes import BUYER, IDR, ITEMS, long_quote, quote
 
 MOST_SECONDS = 0.3
@@ -109,3 +112,22 @@ def test_a_draft_says_so_and_has_nothing_to_sign(tmp_path):
 def test_no_words_in_a_language_is_an_error():
     with pytest.raises(ValueError, match="en, id"):
         render_pdf(quote(), "xx")
+
+
+def test_no_last_page_has_hardly_anything_on_it(tmp_path: Path) -> None:
+    closer = 0
+    for terms in range(8, 60, 3):
+        plan = quote().plan
+        assert plan is not None
+        working = tuple(plan.working[place % len(plan.working)] for place in range(terms))
+        shown = replace(quote(), plan=replace(plan, working=working))
+        data = json.dumps(_printable(printed(shown, wording("en"))), ensure_ascii=False)
+        pages, end_pt = _end(_compiler(data, 0))
+        with pikepdf.open(io.BytesIO(render_pdf(shown, "en"))) as pdf:
+            assert len(pdf.pages) <= pages
+            closer += len(pdf.pages) < pages
+            # A page that is mostly full is left as it reads best.
+            assert len(pdf.pages) == pages or end_pt < MOSTLY_EMPTY_PT
+            # What a few lines more of a page take is found by setting the annex closer.
+            assert len(pdf.pages) < pages or pages == 1 or end_pt > 150
+    assert closer > 1
