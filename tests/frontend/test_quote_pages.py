@@ -182,7 +182,7 @@ def test_a_table_that_is_refused_is_refused_in_the_pages_language(tenant: Tenant
         (f"{heading}\n{line},x", "baris 2: 18 sel, bukan 17"),
         (f"{heading}\n{line.replace('53.52', 'x')}", "baris 2, unit_price: 'x' bukan bilangan seperti 1234.50"),
         (f"{heading}\n{line.replace(',12,', ',y,')}", "baris 2, months: 'y' bukan jumlah bulan"),
-        ("x" * 2**21, "Berkasnya terlalu panjang. Yang boleh: sampai 1.048.576 bita"),
+        ("x" * 2**21, "Berkasnya terlalu panjang. Yang boleh: sampai 1.048.576 byte"),
     ):
         file = SimpleUploadedFile("lines.csv", table.encode())
         answer = client.post(address("quote-import", tenant, quote.uuid), {"file": file})
