@@ -30,6 +30,8 @@ from planner.engine.sentences import (
 
 CATALOG: Final = Path(__file__).resolve().parent / "locale" / "id" / "LC_MESSAGES" / "django.mo"
 """Any language's: the English templates are the same in each."""
+LONGEST: Final = 1_000
+"""Letters of a text that is looked for among templates: the engine's have a quarter, and the time grows faster."""
 FEWEST_LETTERS: Final = 8
 """Of a template's own words: with fewer, other texts would be taken for it."""
 
@@ -74,6 +76,8 @@ def _read_again(text: str, language: str) -> str:
 
 
 def _from_template(text: str, language: str) -> str:
+    if len(text) > LONGEST:
+        return text
     for pattern, template in _templates():
         if found := pattern.fullmatch(text):
             values = {name: _part(part, language) for name, part in found.groupdict().items()}

@@ -10,7 +10,7 @@ import pytest
 from django.utils.translation import override
 
 from frontend.answer_words import rejection
-from frontend.sentences import shown
+from frontend.sentences import kept, shown
 from planner.engine.sentences import Code, FieldName, Noun, joined, say
 
 LATE = say(
@@ -77,3 +77,10 @@ def test_a_sentence_kept_as_text_is_said_in_the_pages_language(kept: str, said: 
         assert shown(kept) == said
     with override("en"):
         assert shown(kept) == kept
+
+
+def test_a_text_longer_than_any_sentence_is_not_looked_for() -> None:
+    """Of so many words the templates' patterns would be tried for minutes."""
+    text = "row 1: " * 20_000
+    with override("id"):
+        assert kept(text) == text
