@@ -33,6 +33,9 @@ from planner.engine.sizing import Demand
 from planner.engine.units import GIB, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
 
+MOSTLY_PREFILL = 0.95
+"""The most of a replica's time that prompts are taken to fill: answers take some."""
+
 IntArray = NDArray[np.int64]
 ConfidenceOf = Callable[[str, int], Confidence]
 """Confidence of a quantity (output_tok_s, ttft, tpot) for a row of ``Sized``."""
@@ -200,14 +203,19 @@ def _per_million(
     usd_per_hour: Decimal,
     speed: ServingSpeed,
 ) -> tuple[Decimal, Decimal | None, Decimal]:
-    """$/M input, output and all tokens at the mean load; the split is by GPU time."""
-    requests_s = speed.peak_requests_s if demand.clients else demand.mean_requests_s
+    """$/M input, output and all tokens at the mean load, of a job at its pace; the split is by GPU time."""
+    served_s = speed.capacity_requests_s if demand.is_offline else speed.peak_requests_s
+    requests_s = served_s if demand.clients or demand.is_offline else demand.mean_requests_s
     total = usd_per_million_tokens(usd_per_hour, requests_s * (question.input_tokens + question.output_tokens))
     if question.answers_at_once:
         return usd_per_million_tokens(usd_per_hour, requests_s * question.input_tokens), None, total
     estimate = sized.sizing.estimate
     decode_s = float(estimate.tpot_s["mean"][row]) / max(float(estimate.running[row]), 1.0)
-    prefill_s = float(np.asarray(sized.cycle.prompt_s)[row]) / question.input_tokens
+    prompt_s = float(np.asarray(sized.cycle.prompt_s)[row])
+    prefill_s = prompt_s / question.input_tokens
+    if question.batching == "continuous" and int(sized.evaluated.candidates.pipeline[row]) == 1:
+        # Between two tokens of an answer lie others' prompts: their time is the prompts', not the answer's.
+        decode_s *= 1.0 - min(prompt_s * served_s / int(sized.sizing.replicas[row]), MOSTLY_PREFILL)
     prefill_gpus = int(sized.prefill.replicas[row] * sized.prefill.gpus_per_replica[row])
     if prefill_gpus:
         # Each pool's GPUs over the tokens it makes.
