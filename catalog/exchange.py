@@ -28,7 +28,7 @@ class DatedRate:
 
         >>> rupiah = DatedRate(base="USD", quote="IDR", rate=Decimal(16500), rate_date=date(2026, 1, 2), source="bank")
         >>> rupiah.to_usd(Decimal(33_000_000)), rupiah.from_usd(Decimal(2000))
-        (Decimal('2E+3'), Decimal('33000000'))
+        (Decimal('2000'), Decimal('33000000'))
         """
         return amount * self.rate if self.quote == USD else amount / self.rate
 

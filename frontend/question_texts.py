@@ -134,7 +134,7 @@ TEXTS = (
     _("GB/s"),
     _("Between split pools, a GPU; empty: the node's network."),
     _("Engine version"),
-    _("As 0.20.1, or nightly, or a commit: speed and memory are as of it. Empty: the newest known."),
+    _("Such as 0.20.1, nightly or a commit: speed and memory are that version's. Empty: the newest known."),
     # Of training alone.
     _("Method"),
     _("Training tokens"),

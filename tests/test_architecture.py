@@ -1,9 +1,10 @@
-"""The engine stays a library: no framework comes in with it."""
+"""The engine stays a library: no framework comes in with it; and what documentation shows is run."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,3 +26,16 @@ def test_importing_the_engine_imports_no_framework() -> None:
 
 def test_the_package_above_the_engine_is_empty() -> None:
     assert (ROOT / "planner" / "__init__.py").read_text(encoding="utf-8") == ""
+
+
+def test_every_doctest_is_run() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    run = [ROOT / path for path in settings["testpaths"]]
+    shown = [
+        path
+        for package in ("planner", "catalog", "frontend")
+        for path in (ROOT / package).rglob("*.py")
+        if ">>> " in path.read_text(encoding="utf-8")
+    ]
+    assert len(shown) > 100
+    assert [str(path.relative_to(ROOT)) for path in shown if not any(path.is_relative_to(each) for each in run)] == []

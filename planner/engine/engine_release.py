@@ -45,7 +45,7 @@ def check_version(question: InferenceQuestion, profiles: ServingProfiles) -> Non
 
 def _allowed(known: Sequence[str]) -> str:
     if not known:
-        return say("a version as 0.20.1, nightly or a commit, or empty")
+        return say("a version such as 0.20.1, nightly or a commit, or empty")
     listed = ", ".join(reversed(known[-LISTED:]))
     return say("from {oldest} on, such as {listed}; nightly or a commit; or empty", oldest=known[0], listed=listed)
 

@@ -242,6 +242,12 @@ def _assumptions(question: InferenceQuestion, arch: ModelArch, profile: ServingM
             "Lengths are means; up to {sequences} sequences and {tokens:,} tokens an iteration, chunked prefill.",
             sequences=question.max_num_seqs,
             tokens=question.max_num_batched_tokens,
+        )
+        if not question.token_budgets
+        else say(
+            "Lengths are means; up to {sequences} sequences and an option's own budget of tokens an iteration, "
+            "chunked prefill.",
+            sequences=question.max_num_seqs,
         ),
         say("A month is 730 hours, rented throughout at the size the peak needs.")
         if question.offline_requests is None

@@ -20,6 +20,7 @@ def memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterato
     memory = sized.evaluated.memory
     candidates = sized.evaluated.candidates
     weight_format = candidates.weight_formats[candidates.weight_format[row]]
+    budget = question.max_num_batched_tokens if candidates.token_budget is None else candidates.token_budget[row]
     split = f"TP{candidates.tensor[row]} x PP{candidates.pipeline[row]} x EP{candidates.expert[row]}"
     pool = say(
         "{share:g} x {capacity:,.1f} GiB that the engine sees - the parts above",
@@ -39,7 +40,7 @@ def memory_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterato
         (
             "activation_peak",
             memory.activation_peak,
-            say("at {tokens:,} batched tokens", tokens=question.max_num_batched_tokens),
+            say("at {tokens:,} batched tokens", tokens=int(budget)),
         ),
         ("non_torch", memory.non_torch, say("context, communication and library workspaces")),
         ("cuda_graphs", memory.cuda_graphs, say("captured graphs the engine budgets for")),

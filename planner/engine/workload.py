@@ -154,7 +154,7 @@ class InferenceQuestion(PlaceAndPurchase):
         FieldSpec(
             kind="text",
             label="Engine version",
-            help="As 0.20.1, or nightly, or a commit: speed and memory are as of it. Empty: the newest known.",
+            help="Such as 0.20.1, nightly or a commit: speed and memory are that version's. Empty: the newest known.",
             section="precision",
             max_length=40,
         ),

@@ -184,6 +184,10 @@ def test_token_budgets_are_searched_and_named() -> None:
     budgets = {option.max_num_batched_tokens for option in found.options}
     assert budgets <= {1024, 16384}
     assert all(o.id.split(":")[1].endswith(f"-b{o.max_num_batched_tokens}") for o in found.options)
+    assert not any("8,192 tokens" in line for line in found.assumptions)
+    for option in found.options:
+        (peak,) = [term for term in option.working if term.name == "activation_peak"]
+        assert peak.formula == f"at {option.max_num_batched_tokens:,} batched tokens"
     alone = [plan(max_num_batched_tokens=int(b), max_options=200).options_found for b in ("1024", "16384")]
     assert found.options_tried == 2 * plan(max_options=200).options_tried
     assert 0 < found.options_found <= sum(alone)
