@@ -17,6 +17,7 @@ from frontend import numbers, words
 from frontend.form_parts import MANY_CHOICES, Choice, FormField, QuestionForm, Section
 from frontend.query import default_text, traffic_way
 from frontend.sentences import shown
+from frontend.typed_numbers import NUMBER_KINDS, short_number
 from planner.engine.errors import FieldError
 from planner.engine.field_spec import FieldSpec, specs
 
@@ -119,6 +120,8 @@ def form_field(
     """One field as shown: its spec, what was given, what is wrong with it."""
     text = default_text(default)
     value = given.get(name, text)
+    if spec.kind in NUMBER_KINDS:
+        text, value = short_number(text), short_number(value)
     return FormField(
         name=name,
         kind=spec.kind,

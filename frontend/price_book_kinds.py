@@ -67,7 +67,13 @@ def _discount(row: Discount) -> tuple[tuple[str, str], ...]:
 
 
 def _place(row: Any) -> str:
-    return " ".join(part for part in (row.region, row.country) if part) or _("every region")
+    return ", ".join(part for part in (row.region, words.country(row.country)) if part) or _("every region")
+
+
+def _accelerator(key: str) -> str:
+    """Its name; the key of one that is gone from the catalog."""
+    known = catalog_snapshot().accelerators.get(key)
+    return key if known is None else known.name
 
 
 def _negotiated(row: NegotiatedPrice) -> tuple[tuple[str, str], ...]:
@@ -93,7 +99,7 @@ def _private(row: PrivateInstanceType) -> tuple[tuple[str, str], ...]:
     count = _("any number") if row.nodes is None else str(row.nodes)
     return (
         (_("Instance type"), f"{row.provider} {row.name}"),
-        (_("Node"), f"{row.gpu_count} × {row.accelerator}"),
+        (_("Node"), f"{row.gpu_count} × {_accelerator(row.accelerator)}"),
         (_("Nodes"), count),
         (_("Price"), price_text(row)),
         (_("Where"), _place(row)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from django.utils.translation import get_language
@@ -21,6 +22,8 @@ from planner.engine.field_spec import read_fields, specs
 Input = TypeVar("Input")
 
 MOST_DIGITS = 6
+MOST_SHORTENED = 15
+"""Digits of a number that has a suffix."""
 NUMBER_KINDS = ("number", "integer", "decimal")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 _ONE_GROUP = {
@@ -31,6 +34,10 @@ _GROUPS = (
     (".", ",", re.compile(r"[+-]?[1-9]\d{0,2}((\.\d{3}){2,}(,\d+)?|(\.\d{3})+,\d+)", re.ASCII)),
     (",", ".", re.compile(r"[+-]?[1-9]\d{0,2}((,\d{3}){2,}(\.\d+)?|(,\d{3})+\.\d+)", re.ASCII)),
 )
+
+_SUFFIXED = re.compile(r"([+-]?\d+)(?:[.,](\d{1,2}))? ?([kKMBT])", re.ASCII)
+_SIZES = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+_SHORT = re.compile(r"(\d{1,3})(?:\.(\d{1,2}))?", re.ASCII)
 
 
 def whole_number(text: str) -> int | None:
@@ -47,8 +54,12 @@ def plain_number(text: str) -> str:
 
     >>> plain_number("1,5"), plain_number("45.787,50"), plain_number("1,500,000"), plain_number("x")
     ('1.5', '45787.50', '1500000', 'x')
+    >>> plain_number("15T"), plain_number("2,5 M"), plain_number("100k"), plain_number("1,500k")
+    ('15000000000000', '2500000', '100000', '1,500k')
     """
     bare = text.strip()
+    if found := _SUFFIXED.fullmatch(bare):
+        return f"{Decimal(f'{found[1]}.{found[2] or 0}') * _SIZES[found[3]]:.0f}"
     for group, decimal, pattern in _GROUPS:
         if pattern.fullmatch(bare):
             return bare.replace(group, "").replace(decimal, ".")
@@ -83,6 +94,21 @@ def clear_number(text: str) -> str:
     ('16.2530', '1234.567', '0.125')
     """
     return f"{text}0" if _ONE_GROUP["."].fullmatch(text) else text
+
+
+def short_number(text: str) -> str:
+    """A number of a million and more as a narrow field shows it whole, where nothing is lost by that.
+
+    >>> short_number("15000000000000"), short_number("2500000"), short_number("1234567"), short_number("100000")
+    ('15T', '2.5M', '1234567', '100000')
+    """
+    if not (text.isascii() and text.isdecimal()) or len(text) > MOST_SHORTENED:
+        return text
+    for suffix in "TBM":
+        if int(text) >= _SIZES[suffix]:
+            short = f"{Decimal(text) / _SIZES[suffix]:f}"
+            return f"{short}{suffix}" if _SHORT.fullmatch(short) else text
+    return text
 
 
 def read_typed(input_type: type, raw: Mapping[str, str]) -> tuple[dict[str, Any], list[FieldError]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -60,6 +61,7 @@ def check_private(scope: Scope, columns: Columns) -> list[FieldError]:
     ]
     if (columns["provider"], columns["name"]) in snapshot.instance_types:
         faults.append(_fault(columns, "name", "In the catalog.", say("another name, or a negotiated price for it")))
+    _by_name(columns, "accelerator", ((key, each.name) for key, each in snapshot.accelerators.items()))
     accelerator = snapshot.accelerators.get(columns["accelerator"])
     if accelerator is None:
         faults.append(_unknown(columns, "accelerator", "Not in the catalog.", snapshot.accelerators))
@@ -98,7 +100,22 @@ def _money(scope: Scope, columns: Columns) -> list[FieldError]:
     return []
 
 
+def _by_name(columns: Columns, field: str, names: Iterable[tuple[str, str]]) -> None:
+    """Put the catalog's key in the place of a name that one thing alone has, however it is capitalized."""
+    said = " ".join(columns[field].split()).casefold()
+    known = list(names)
+    keys = {key for key, name in known if said in (name.casefold(), _without_remark(name).casefold())}
+    if len(keys) == 1 and columns[field] not in dict(known):
+        columns[field] = keys.pop()
+
+
+def _without_remark(name: str) -> str:
+    """``B200 SXM (HGX) 180GB`` -> ``B200 SXM 180GB``, as pages call it."""
+    return " ".join(re.sub(r"\([^)]*\)", " ", name).split())
+
+
 def _provider_faults(columns: Columns) -> list[FieldError]:
+    _by_name(columns, "provider", ((provider.code, provider.name) for provider in list_providers()))
     codes = {provider.code for provider in list_providers()} | {key[0] for key in catalog_snapshot().instance_types}
     return [] if columns["provider"] in codes else [_unknown(columns, "provider", "Not in the catalog.", codes)]
 

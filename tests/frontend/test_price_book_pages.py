@@ -15,7 +15,17 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from planner.models import ApiKey, AuditEntry, Discount, ExchangeRate, Invitation, Membership, PriceBook, Role
+from planner.models import (
+    ApiKey,
+    AuditEntry,
+    Discount,
+    ExchangeRate,
+    Invitation,
+    Membership,
+    PriceBook,
+    PrivateInstanceType,
+    Role,
+)
 from planner.services.price_book_inputs import PriceBookInput
 from planner.services.price_books import create_price_book
 from tests.planner.organizations import Tenant, user_factory
@@ -256,3 +266,33 @@ def test_pages_speak_indonesian(acme: Tenant, owner: Client, book: PriceBook) ->
         assert words in text(owner.get(at(acme, name)))
     form = owner.get(at(acme, "price-book-entry-new", book.uuid, "private-instance-types"))
     assert "GPU dalam satu node" in text(form)
+
+
+@pytest.mark.usefixtures("catalog")
+def test_what_a_page_calls_something_is_understood_where_it_is_asked_for(acme: Tenant) -> None:
+    book = create_price_book(scope=acme.scope(), values=PriceBookInput(name="Contract"))
+    client = signed_in(acme, Role.BUYER)
+
+    def add(kind: str, **typed: str) -> str:
+        page = at(acme, "price-book-entry-new", book.uuid, kind)
+        return client.post(page, typed, follow=True).content.decode()
+
+    node = {"provider": "PT Jakarta", "name": "rack", "gpu_count": "8", "region": "Batam", "amount": "30"}
+    node |= {"currency": "USD", "unit": "node_hour"}
+    node |= {"purchase_option": "on_demand", "link": "auto", "fabric": "none"}
+    for name, accelerator in enumerate(("H200 SXM5 141GB", "b200 sxm  180gb", "h200-sxm")):
+        add(
+            "private-instance-types",
+            **node | {"name": f"rack-{name}", "accelerator": accelerator, "country": "ID"},
+        )
+    rows = PrivateInstanceType.objects.order_by("name")
+    assert [(row.accelerator, row.country) for row in rows] == [
+        ("h200-sxm", "ID"),
+        ("b200-sxm", "ID"),
+        ("h200-sxm", "ID"),
+    ]
+    page = add("discounts", provider="Genesis cloud", percent="10")
+    assert Discount.objects.get().provider == "genesis"
+    assert "8 × H200 SXM5 141GB" in page
+    assert "Batam, Indonesia" in page
+    assert "Not in the catalog" in add("discounts", provider="Genesis Sky", percent="10")

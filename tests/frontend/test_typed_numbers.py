@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -155,3 +156,15 @@ def test_an_exchange_rate_is_asked_about_and_kept_as_meant(tenant: Tenant) -> No
     assert not ExchangeRate.objects.exists()
     assert client.post(page, sent | {"rate": "16.300,25"}).status_code == 302
     assert ExchangeRate.objects.get().rate == Decimal("16300.25")
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_large_number_is_read_and_shown_with_its_suffix(client: Client) -> None:
+    question = "model=Llama+3.1+70B&method=lora&tokens=15T&sequence_length=4096"
+    page = client.get(f"/training/?{question}").content.decode()
+    assert re.search(r'name="tokens"[^>]* value="15T"', page)
+    assert "15T tokens" in page
+    plain = client.get(f"/training/?{question.replace('15T', '15000000000000')}").content.decode()
+    assert re.search(r'name="tokens"[^>]* value="15T"', plain)
+    odd = client.get(f"/training/?{question.replace('15T', '15000000000001')}").content.decode()
+    assert re.search(r'name="tokens"[^>]* value="15000000000001"', odd)
