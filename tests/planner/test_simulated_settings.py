@@ -127,3 +127,17 @@ def test_a_gateway_fairer_than_the_plans_is_said(catalog: object, policy: str, t
     params = {"question": LOAD, "traffic": {"hours": 0.02}, "scenario": {"replicas": 2, "policy": policy}}
     result = run_simulation(params, lambda share, message: None, in_turn(serve_part, params))
     assert any("share by chance" in note for note in result["notes"]) == told
+
+
+@pytest.mark.parametrize("budget", [1024, 16384])
+def test_an_option_is_simulated_with_its_own_token_budget(catalog: object, budget: int) -> None:
+    question = LOAD | {"token_budgets": ["1024", "16384"], "max_options": 50}
+    options = planned_cluster(question).plan.options
+    option = next(each.id for each in options if each.max_num_batched_tokens == budget)
+    traffic = GeneratedTraffic(question=traffic_of(question))
+    kind = planned_cluster(question, option).fleet(traffic, SimulationQuestion()).fleet.pools[0].kind
+    alone = LOAD | {"max_num_batched_tokens": budget, "max_options": 50}
+    same = planned_cluster(alone, option.replace(f"-b{budget}", ""))
+    assert isinstance(kind, ContinuousReplica)
+    assert kind.max_num_batched_tokens == budget
+    assert kind == same.fleet(traffic, SimulationQuestion()).fleet.pools[0].kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,8 @@ def planned_replica(
         option.layout,
         option.weight_format,
         arch,
-        question,
+        # Of several token budgets that were searched over, the option's own.
+        replace(question, max_num_batched_tokens=option.max_num_batched_tokens, token_budgets=()),
         settings,
         profiles,
         memory_profile,
