@@ -10,8 +10,9 @@ from celery.signals import worker_ready
 
 from planner.pool_watch import watch
 from planner.services.compiled_simulator import compile_ahead
-from planner.services.run_execution import execute_run, help_with_run
+from planner.services.run_execution import help_with_run
 from planner.services.run_parts import HELP_RUN_TASK
+from planner.services.run_turns import execute_in_turn
 from planner.services.runs import EXECUTE_RUN_TASK, delete_old_runs, resend_lost_runs
 from planner.services.webhook_delivery import delete_old_deliveries, deliver, resend_due_deliveries
 from planner.services.webhooks import DELIVER_TASK
@@ -19,8 +20,8 @@ from planner.services.webhooks import DELIVER_TASK
 
 @shared_task(name=EXECUTE_RUN_TASK)
 def execute_run_task(run_id: int) -> None:
-    """Run one job."""
-    execute_run(run_id=run_id)
+    """Run one job: this one, or the one whose turn it is."""
+    execute_in_turn(run_id=run_id)
 
 
 @shared_task(name=HELP_RUN_TASK)

@@ -50,11 +50,11 @@ def claim_run(*, run_id: int) -> UUID | None:
     return token if claimed else None
 
 
-def execute_run(*, run_id: int) -> None:
-    """Claim a run and see it through; does nothing when another worker has it."""
+def execute_run(*, run_id: int) -> bool:
+    """Claim a run and see it through; does nothing, and says so, when another worker has it."""
     token = claim_run(run_id=run_id)
     if token is None:
-        return
+        return False
     run = Run.objects.get(pk=run_id)
     log = logger.bind(run_id=run_id, kind=run.kind, attempt=run.attempts)
     log.info("run started")
@@ -62,10 +62,11 @@ def execute_run(*, run_id: int) -> None:
         outcome = _outcome(run, RunProgress(run_id=run_id, lease_token=token))
     except LeaseLost:
         log.warning("run lost to another worker")
-        return
+        return True
     if finish_run(run_id=run_id, lease_token=token, **outcome):
         RunPart.objects.filter(run_id=run_id).delete()
     log.info("run ended", status=outcome["status"])
+    return True
 
 
 def help_with_run(*, run_id: int) -> None:
