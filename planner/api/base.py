@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.urls import resolve
 from django.utils import translation
+from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
@@ -41,6 +42,9 @@ class ApiView(APIView):
         # Programs read these answers: they don't change with Accept-Language.
         translation.activate("en")
         super().initial(request, *args, **kwargs)
+        if request.META.get("HTTP_TRANSFER_ENCODING") and not request.META.get("CONTENT_LENGTH"):
+            # It would read as empty: how much of it there is has to be known before any is taken.
+            raise ParseError("The body came in chunks: send it whole, with a Content-Length.")
         known = self.allowed_parameters(request)
         unknown = [name for name in request.query_params if name not in known]
         if unknown:

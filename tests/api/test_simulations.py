@@ -53,6 +53,13 @@ def test_the_example_starts_a_job_at_its_own_address(client: Client, catalog: ob
     assert client.post(f"{response.headers['Location']}cancel/").json()["status"] == "cancelled"
 
 
+def test_a_body_in_chunks_is_no_empty_one(client: Client) -> None:
+    for path in ("traces", "simulations", "plans/inference"):
+        response = client.generic("POST", f"/api/v1/{path}/", headers={"Transfer-Encoding": "chunked"})
+        assert response.status_code == 400
+        assert "Content-Length" in response.json()["errors"][0]["detail"]
+
+
 @pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_no_fault_of_the_code_and_nothing_half_written_stays(
     client: Client, monkeypatch: pytest.MonkeyPatch, fault: int
