@@ -9,7 +9,7 @@ from typing import Any, Final
 from planner.engine.errors import InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import Sentence, say
-from planner.engine.simulate.traffic_question import is_job
+from planner.engine.simulate.traffic_like import is_job
 from planner.engine.sizing import demand_of
 from planner.engine.workload import InferenceQuestion
 from planner.services.simulated_job import sized_for

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from planner.engine.errors import InvalidQuestion
-from planner.engine.simulate.traffic_question import MOST_CLIENTS, says_when, traffic_like
+from planner.engine.simulate.traffic_like import says_when, traffic_like
+from planner.engine.simulate.traffic_question import MOST_CLIENTS
 from planner.engine.workload import InferenceQuestion
 from planner.services.plan_options import chosen_option
 from planner.services.planning import plan_inference

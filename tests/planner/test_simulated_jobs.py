@@ -11,7 +11,8 @@ import pytest
 from django.core.management import call_command
 
 from planner.engine.errors import InvalidQuestion
-from planner.engine.simulate.traffic_question import MOST_QUEUED, TrafficQuestion, traffic_like
+from planner.engine.simulate.traffic_like import traffic_like
+from planner.engine.simulate.traffic_question import MOST_QUEUED, TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_job import read_capacity
 from planner.services.capacity_run import run_capacity_search, serve_capacity_part

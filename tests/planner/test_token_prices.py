@@ -8,7 +8,8 @@ import pytest
 
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_like
+from planner.engine.simulate.traffic_like import traffic_like
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.simulation import planned_cluster

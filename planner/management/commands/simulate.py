@@ -16,7 +16,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion, traffic_like
+from planner.engine.simulate.traffic_like import traffic_like
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_job import CapacityJob
 from planner.services.capacity_question import MOST_REPLICAS, CapacityQuestion
