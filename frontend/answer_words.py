@@ -131,6 +131,8 @@ TERMS: dict[str, str | Promise] = {
     "sequences": _("per-sequence overhead"),
     "prefill": _("prefill"),
     "iteration": _("shared iteration"),
+    "own_iteration": _("own iteration"),
+    "prompts_between": _("prompts between"),
     "front_end": _("front end"),
     "waiting": _("waiting"),
     "month": _("a month"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,11 @@ from frontend.answers.shown import Cell, Chart, Column
 from frontend.figures import canvas, curves
 
 Point = Mapping[str, Any]
+CSV_COLUMNS = ("load", "load_factor", "mean_requests_s", "peak_requests_s", "reason")
+BEST_COLUMNS = (
+    *("provider", "region", "country", "instance_type", "accelerator_name", "nodes", "gpus_used", "gpus_billed"),
+    *("usd_per_month", "usd_per_million_output", "utilization"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +36,58 @@ def present_sweep(result: Mapping[str, Any], statistic: str) -> Sweep | None:
     points: list[Point] = [point for point in result.get("points", ()) if point.get("mean_requests_s")]
     if not points:
         return None
+    is_job = any((point.get("best") or {}).get("job") for point in points)
     return Sweep(
-        charts=_charts(points, statistic),
-        columns=_columns(statistic),
-        rows=tuple(_row(point, statistic) for point in points),
+        charts=_job_charts(points) if is_job else _charts(points, statistic),
+        columns=_columns(statistic, is_job=is_job),
+        rows=tuple(_row(point, statistic, is_job=is_job) for point in points),
+    )
+
+
+def csv_of_sweep(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
+    """A row a load: what was asked, and the best option's figures at full precision."""
+    statistics = ("mean", "p50", "p90", "p95", "p99")
+    times = [f"{name}_{at}" for name in ("ttft_ms", "tpot_ms") for at in statistics]
+    yield (*CSV_COLUMNS, *BEST_COLUMNS, *times, "job_hours", "job_usd")
+    for point in result.get("points", ()):
+        best = point.get("best") or {}
+        job = best.get("job") or {}
+        spread = [(best.get(name) or {}).get(at) for name in ("ttft_ms", "tpot_ms") for at in statistics]
+        row = [*map(point.get, CSV_COLUMNS), *map(best.get, BEST_COLUMNS), *spread, job.get("hours"), job.get("usd")]
+        yield ["" if value is None else value for value in row]
+
+
+def _job(point: Point, key: str) -> float | None:
+    job = (point.get("best") or {}).get("job")
+    return None if not job else float(job[key])
+
+
+def _job_charts(points: Sequence[Point]) -> tuple[Chart, ...]:
+    """What jobs of more and more requests cost, and how long they take."""
+    loads = [float(point["load"]) for point in points]
+    x = canvas.Axis(title=_("Requests of the job, log scale"), tick=numbers.compact)
+    cost = canvas.Axis(title=_("USD for the job, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
+    time = canvas.Axis(title=_("Hours until it is done, log scale"), tick=numbers.rounded)
+    known = [point for point in points if _job(point, "usd") is not None]
+    title = _("The job's cost, by its requests")
+    if len(known) > 1:
+        title = _("A job of %(few)s requests costs %(first)s, one of %(many)s %(last)s") % {
+            "few": numbers.compact(float(known[0]["load"])),
+            "first": numbers.money(_job(known[0], "usd")),
+            "many": numbers.compact(float(known[-1]["load"])),
+            "last": numbers.money(_job(known[-1], "usd")),
+        }
+
+    def line(key: str) -> dict[str, list[float | None]]:
+        return {_("Cheapest option"): [_job(point, key) for point in points]}
+
+    return (
+        Chart(id="sweep-job", title=title, figure=curves.curve(loads, line("usd"), x, cost)),
+        Chart(
+            id="sweep-hours",
+            title=_("Time until the job is done, by its requests"),
+            figure=curves.curve(loads, line("hours"), x, time),
+        ),
     )
 
 
@@ -105,8 +158,16 @@ def _token_finding(points: Sequence[Point]) -> str:
     return _("A million output tokens cost %(first)s at %(low)s requests/s and %(last)s at %(high)s") % ends
 
 
-def _columns(statistic: str) -> tuple[Column, ...]:
+def _columns(statistic: str, *, is_job: bool) -> tuple[Column, ...]:
     at = words.choice(statistic)
+    if is_job:
+        return (
+            Column(key="load", label=_("Requests")),
+            Column(key="cluster", label=_("Cheapest cluster"), is_text=True),
+            Column(key="job", label=_("$/job")),
+            Column(key="output", label=_("$/M out")),
+            Column(key="hours", label=_("Time")),
+        )
     return (
         Column(key="load", label=_("Requests/s")),
         Column(key="cluster", label=_("Cheapest cluster"), is_text=True),
@@ -118,7 +179,16 @@ def _columns(statistic: str) -> tuple[Column, ...]:
     )
 
 
-def _row(point: Point, statistic: str) -> tuple[Cell, ...]:
+def _row(point: Point, statistic: str, *, is_job: bool) -> tuple[Cell, ...]:
+    if is_job:
+        usd, hours, token = _job(point, "usd"), _job(point, "hours"), _best(point, "usd_per_million_output")
+        return (
+            Cell(text=numbers.fixed(point["load"]), sort=str(point["load"])),
+            Cell(text=_cluster(point), sort=_cluster(point)),
+            Cell(text=numbers.fixed(usd, 2), sort=_sort(usd)),
+            Cell(text=numbers.fixed(token, 2), sort=_sort(token)),
+            Cell(text=numbers.days(None if hours is None else hours / 24), sort=_sort(hours)),
+        )
     load = float(point["mean_requests_s"])
     month, output = _best(point, "usd_per_month"), _best(point, "usd_per_million_output")
     ttft, tpot = _best(point, "ttft_ms", statistic), _best(point, "tpot_ms", statistic)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from frontend import numbers
 from frontend.answers.capacity import csv_of_search, present_capacity
 from frontend.answers.simulation import compare, csv_rows, present_simulation
-from frontend.answers.sweep import present_sweep
+from frontend.answers.sweep import csv_of_sweep, present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
@@ -101,14 +101,17 @@ def cancel(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_safe
 def run_csv(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """The timeline of a finished simulation, one row a time bin, at full precision; or all that a search tried."""
+    """The timeline of a finished simulation, one row a time bin; all that a search or a sweep tried."""
     run = _find(request, uuid)
     result = run.result
-    if run.kind not in SIMULATED or not isinstance(result, dict):
+    if run.kind not in (*SIMULATED, SWEEP) or not isinstance(result, dict):
         raise Http404
-    rows, name = (
-        (csv_of_search, "search") if "tried" in request.GET and "search" in result else (csv_rows, "simulation")
-    )
+    rows: Callable[[Mapping[str, Any]], Iterator[Sequence[Any]]] = csv_rows
+    name = "simulation"
+    if run.kind == SWEEP:
+        rows, name = csv_of_sweep, "sweep"
+    elif "tried" in request.GET and "search" in result:
+        rows, name = csv_of_search, "search"
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="takar-{name}-{run.uuid}.csv"'
     csv.writer(response).writerows(rows(result))

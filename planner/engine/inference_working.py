@@ -65,6 +65,7 @@ def working(
         if value:
             yield Term(group="step_time", name=name, value=value, unit="ms", formula=STEP_FORMULAS[name])
     yield from _ttft_terms(sized, row, question, demand)
+    yield from _tpot_terms(sized, row, question)
     yield from _speculation_terms(sized, row, question)
     yield from _distribution_terms(sized, row, question)
     yield from _job_terms(job)
@@ -190,6 +191,27 @@ def _split_terms(sized: Sized, row: int, demand: Demand) -> Iterator[Term]:
         formula=say(
             "{held:.3g} GB of one prompt's KV a GPU / {rate:.4g} GB/s", held=held / GB, rate=held / GB / seconds
         ),
+    )
+
+
+def _tpot_terms(sized: Sized, row: int, question: InferenceQuestion) -> Iterator[Term]:
+    """What an output token waits for, where its iterations take others' prompts along."""
+    if question.answers_at_once or question.batching != "continuous" or question.speculation != "none":
+        return
+    if int(sized.prefill.replicas[row]) or int(sized.evaluated.candidates.pipeline[row]) > 1:
+        return
+    estimate = sized.sizing.estimate
+    own_ms = sum(float(seconds[row]) for seconds in estimate.terms.values()) * 1e3
+    between_ms = float(estimate.tpot_s["mean"][row]) * 1e3 - own_ms
+    if between_ms <= 0:
+        return
+    yield Term(group="tpot", name="own_iteration", value=own_ms, unit="ms", formula=say("one iteration, as above"))
+    yield Term(
+        group="tpot",
+        name="prompts_between",
+        value=between_ms,
+        unit="ms",
+        formula=say("others' prompts that the iterations of an answer take along"),
     )
 
 

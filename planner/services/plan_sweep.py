@@ -100,7 +100,7 @@ def run_sweep(params: Mapping[str, Any], report: ReportProgress) -> dict[str, An
         report(done / len(loads), f"Planning {factor:.3g} times the load")
         plan = plan_inference(dict(sweep.question) | {field: load, "max_options": 1})
         catalog_version = plan.catalog_version
-        points.append(_point(factor, plan))
+        points.append({"load": load, **_point(factor, plan)})
     return {"catalog_version": catalog_version, "traffic_field": field, "points": points}
 
 
@@ -155,6 +155,7 @@ def _best(option: InferenceOption) -> dict[str, Any]:
     cluster, price, speed = option.cluster, option.price, option.speed
     chosen: dict[str, Any] = plain(
         {
+            "job": option.job,
             "provider": cluster.provider,
             "region": cluster.region,
             "country": cluster.country,

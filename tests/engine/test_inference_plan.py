@@ -266,3 +266,17 @@ def test_more_memory_never_fits_less(factor: float, tokens: int) -> None:
 def test_more_load_never_costs_less(low: float, factor: float) -> None:
     less, more = cheapest(requests_per_second=low), cheapest(requests_per_second=low * factor)
     assert more.price.usd_per_month >= less.price.usd_per_month
+
+
+def test_the_working_leads_to_tpot() -> None:
+    option = plan(requests_per_second=20.0, input_tokens=1500, output_tokens=200).options[0]
+    parts = {term.name: term.value for term in option.working if term.group == "tpot"}
+    step_ms = sum(term.value for term in option.working if term.group == "step_time")
+    assert parts["own_iteration"] == pytest.approx(step_ms)
+    assert parts["prompts_between"] > 0
+    assert sum(parts.values()) == pytest.approx(option.speed.tpot_ms["mean"])
+    others: list[dict[str, Any]] = [{"output_tokens": 1}, {"speculation": "ngram"}, {"batching": "static"}]
+    for other in (*others, {"pipeline_parallel": 2}):
+        asked: dict[str, Any] = {"requests_per_second": 20.0, "input_tokens": 1500, "output_tokens": 200}
+        answer = plan(**asked | other)
+        assert not any(term.group == "tpot" for each in answer.options for term in each.working), other

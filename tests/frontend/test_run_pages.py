@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import override
 
 from frontend.progress_words import progress_words
-from planner.engine.answers import InferencePlan
+from planner.engine.answers import InferencePlan, OfflineJob
 from planner.models import Run, RunStatus
 from planner.services import plan_sweep
 from planner.services.run_execution import execute_run
@@ -92,6 +96,35 @@ def test_a_finished_sweep_shows_charts_and_a_table(client: Client, run: Run, mon
     rows = re.findall(r"<tr><td.*?</tr>", text)
     assert len(rows) == 12
     assert "A10G x8: TPOT p95 is above the limit." in rows[-1]
+    assert f'href="/runs/{run.uuid}.csv"' in text
+    table = list(csv.DictReader(io.StringIO(client.get(f"/runs/{run.uuid}.csv").content.decode())))
+    assert len(table) == 12
+    assert float(table[0]["load"]) == float(table[0]["mean_requests_s"])
+    assert float(table[0]["usd_per_month"]) > 0
+    assert float(table[0]["ttft_ms_p95"]) > 0
+    assert (table[0]["reason"], table[-1]["usd_per_month"]) == ("", "")
+    assert "TPOT p95 is above the limit" in table[-1]["reason"]
+
+
+def test_a_jobs_sweep_is_told_in_jobs(client: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(raw: Mapping[str, Any]) -> InferencePlan:
+        plan = plan_factory(3, mean_requests_s=1.0)
+        job = OfflineJob(requests=raw["offline_requests"], hours=raw["offline_requests"] / 1e5, usd=Decimal("12.34"))
+        return replace(plan, options=tuple(replace(option, job=job) for option in plan.options))
+
+    monkeypatch.setattr(plan_sweep, "plan_inference", answer)
+    Run.objects.update(params={"question": {"model": "Llama 3.1 8B", "offline_requests": 10**6, "offline_hours": 24}})
+    execute_run(run_id=run.pk)
+    text = client.get(f"/runs/{run.uuid}/").content.decode()
+    assert text.count("data-figure=") == 2
+    assert "A job of 250,000 requests costs $12.34, one of 8M $12.34" in text
+    assert "2.5 hours" in text
+    assert "$/month" not in text
+    table = list(csv.DictReader(io.StringIO(client.get(f"/runs/{run.uuid}.csv").content.decode())))
+    assert [(row["load"], row["job_hours"]) for row in (table[0], table[-1])] == [
+        ("250000", "2.5"),
+        ("8000000", "80.0"),
+    ]
 
 
 def test_a_failed_run_says_why(client: Client, run: Run) -> None:

@@ -144,6 +144,11 @@ def test_an_offline_job_grows_by_its_requests() -> None:
     question |= {"offline_requests": 100_000, "offline_hours": 10}
     found = run_sweep({"question": question, "lowest": 0.5, "highest": 2, "points": 3}, lambda _share, _text: None)
     assert found["traffic_field"] == "offline_requests"
+    assert [(point["load"], point["best"]["job"]["requests"]) for point in found["points"]] == [
+        (50_000, 50_000),
+        (100_000, 100_000),
+        (200_000, 200_000),
+    ]
     assert [point["peak_requests_s"] for point in found["points"]] == pytest.approx(
         [factor * 100_000 / 36_000 for factor in (0.5, 1, 2)]
     )
