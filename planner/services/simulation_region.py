@@ -151,6 +151,10 @@ def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldE
     requests = 0.0 if traffic is None else traffic.expected_requests
     if traffic is None or requests <= most:
         return []
+    if traffic.requests is not None:
+        queued = say("up to {most:,} requests", most=most)
+        message = say("Too many requests.")
+        return [FieldError(field="traffic.requests", value=traffic.requests, message=message, allowed=queued)]
     hours = traffic.hours * most / requests
     # Where the load falls, the first hours have more of it.
     while replace(traffic, hours=hours).expected_requests > most:
