@@ -24,8 +24,8 @@ LOSS: Final = (2_300, 10)
 """The same for a lost node and what comes in its place: 14 us, and 0.06 us for each replica."""
 
 
-def fleet_faults(region: Region, option: InferenceOption) -> list[FieldError]:
-    """What is wrong with a region's fleet of an ``option``, as far as it shows before a trace is read."""
+def fleet_faults(region: Region, option: InferenceOption, regions: int = 1) -> list[FieldError]:
+    """What is wrong with the fleet of one of so many ``regions``, as far as it shows before a trace is read."""
     planned = option.layout.replicas
     try:
         check_sizes(region.scenario, planned)
@@ -37,20 +37,22 @@ def fleet_faults(region: Region, option: InferenceOption) -> list[FieldError]:
         message = say("Too many requests for a gateway that looks at each of {places:,} replicas.", places=places)
         faults = [replace(fault, message=message) for fault in too_many_requests(region.traffic, MOST_LOOKS // places)]
     if region.traffic is not None and not faults:
-        faults = event_faults(region.scenario, option, region.traffic.hours, "traffic.hours")
+        faults = event_faults(region.scenario, option, region.traffic.hours, "traffic.hours", MOST_LOOKS // regions)
     return faults
 
 
-def event_faults(settings: SimulationQuestion, option: InferenceOption, hours: float, field: str) -> list[FieldError]:
+def event_faults(
+    settings: SimulationQuestion, option: InferenceOption, hours: float, field: str, most: int = MOST_LOOKS
+) -> list[FieldError]:
     """The fault of a time in which more happens beside its requests than one run can simulate, with one that would do.
 
-    ``field`` is what says how long it is.
+    ``field`` is what says how long it is, ``most`` how many looks it may cost.
     """
     looks = looks_an_hour(settings, option)
-    if looks * hours <= MOST_LOOKS:
+    if looks * hours <= most:
         return []
     message = say("More readings of the autoscaler or lost nodes in this time than one run can simulate.")
-    allowed = say("up to {hours:g} h with this fleet and scenario", hours=float(f"{MOST_LOOKS / looks:.3g}"))
+    allowed = say("up to {hours:g} h with this fleet and scenario", hours=float(f"{most / looks:.3g}"))
     return [FieldError(field=field, value=hours, message=message, allowed=allowed, code="conflict")]
 
 

@@ -76,7 +76,7 @@ def check_options(job: SimulationJob) -> None:
                 fault.inside("scenario").inside(part) if fault.field == "option" else fault for fault in invalid.errors
             ]
         else:
-            faults += [fault.inside(part) for fault in fleet_faults(region, option)]
+            faults += [fault.inside(part) for fault in fleet_faults(region, option, len(job.regions))]
             places += places_of(region.scenario, option.layout.replicas)
     if job.is_linked and places > MOST_PLACES and not faults:
         message = say("{places:,} replicas in all are more than a run may have.", places=places)

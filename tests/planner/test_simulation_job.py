@@ -99,6 +99,16 @@ def test_a_year_of_a_usual_fleet_is_simulated(catalog: object, scenario: dict[st
     check_options(read_simulation({"question": QUESTION, "scenario": scenario, "traffic": QUIET}))
 
 
+def test_regions_share_what_one_run_can_simulate(catalog: object) -> None:
+    scenario = {"autoscaler": "hpa", "replicas": 200}
+    params = {"question": QUESTION, "scenario": scenario, "traffic": QUIET}
+    check_options(read_simulation(params))
+    regions = [{"name": str(place)} for place in range(8)]
+    with pytest.raises(InvalidQuestion) as raised:
+        check_options(read_simulation({**params, "regions": regions}))
+    assert [fault.field for fault in raised.value.errors] == [f"regions.{place}.traffic.hours" for place in range(8)]
+
+
 def test_a_trace_of_more_time_than_one_run_can_simulate_is_refused_when_it_is_read(catalog: object) -> None:
     trace = store_trace([b"arrival_s,input_tokens,output_tokens\n0,1,1\n1e12,1,1\n"])
     for places in ({"trace": trace}, {"regions": [{"name": "a", "trace": trace}, {"name": "b", "fallback": ["a"]}]}):
