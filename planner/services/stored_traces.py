@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from uuid import uuid4
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.files.base import File
 from django.core.files.storage import default_storage
@@ -18,6 +20,7 @@ from django.utils import timezone
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import say
 from planner.models import StoredTrace, User
+from planner.services.disk import require_room
 from planner.services.trace_columns import TraceError
 from planner.services.trace_files import GZIP_MAGIC, read_trace_stream
 
@@ -32,7 +35,8 @@ _ID = re.compile(r"[0-9a-f]{32}")
 def store_trace(chunks: Iterable[bytes], *, owner: User | None = None) -> str:
     """Keep a trace as it comes in, never whole in memory; returns its id. Only ``owner`` may simulate it.
 
-    Raises ``InvalidQuestion`` for an empty file, one that is too large, or, where it is small, a row that is wrong.
+    Raises ``InvalidQuestion`` for an empty file, one that is too large, or, where it is small, a row that is wrong; and
+    ``OSError`` where the disk has no room for it.
     """
     with SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as kept:
         size = 0
@@ -51,6 +55,7 @@ def store_trace(chunks: Iterable[bytes], *, owner: User | None = None) -> str:
             _check(kept)
         kept.seek(0)
         trace = uuid4().hex
+        require_room(Path(settings.MEDIA_ROOT), size)
         try:
             default_storage.save(_path(trace), File(kept))
         except OSError:

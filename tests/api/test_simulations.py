@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
@@ -18,6 +19,7 @@ from django.test import Client
 from planner.api.simulation_views import CAPACITY_EXAMPLE, SIMULATION_EXAMPLE
 from planner.models import Role, Run, StoredTrace, User
 from planner.services.api_keys import create_key
+from planner.services.disk import RESERVE_BYTES
 from planner.services.organization_inputs import KeyInput
 from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace
 from tests.api.documented import faults
@@ -78,6 +80,14 @@ def test_a_full_disk_is_no_fault_of_the_code_and_nothing_half_written_stays(
     assert [error["detail"] for error in response.json()["errors"]] == ["No room is left to keep this."]
     assert [default_storage.exists(name) for name in written] == [False]
     assert StoredTrace.objects.count() == 0
+
+
+def test_uploads_leave_room_for_what_else_is_on_the_disk(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.raise_request_exception = False
+    for free, status in ((RESERVE_BYTES + len(TRACE) - 1, 503), (RESERVE_BYTES + len(TRACE), 201)):
+        monkeypatch.setattr("shutil.disk_usage", lambda _folder, free=free: Mock(free=free))
+        assert upload(client, TRACE).status_code == status
+    assert StoredTrace.objects.count() == 1
 
 
 def test_a_capacity_search_starts_at_its_own_address(client: Client, catalog: object) -> None:
