@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import wrap
 
 from frontend.figures.canvas import INK, PANEL, Figure, base_layout, note
+
+LABEL_LETTERS = 27
+"""In a line before a bar, where a screen is 360 pixels wide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +21,18 @@ class Bar:
     total: str
 
 
+def wrapped(label: str) -> str:
+    """A label in lines that a narrow screen has room for.
+
+    >>> wrapped("1,024× Instinct MI355X 288GB<br>Oracle Cloud Infrastructure")
+    '1,024× Instinct MI355X<br>288GB<br>Oracle Cloud Infrastructure'
+    """
+    return "<br>".join(part for line in label.split("<br>") for part in wrap(line, LABEL_LETTERS))
+
+
 def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, str], *, height: int) -> Figure:
     """Stacked horizontal bars: one trace a part, the total at each bar's end, first bar on top."""
+    bars = [replace(bar, label=wrapped(bar.label)) for bar in bars]
     largest = max((sum(bar.parts.values()) for bar in bars), default=1.0) or 1.0
     layout = base_layout(height=height)
     layout |= {"barmode": "stack", "bargap": 0.35, "showlegend": False}

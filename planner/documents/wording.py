@@ -21,8 +21,8 @@ from planner.engine.sentences import WRITTEN_NUMBER, pattern_of, without_formats
 
 WORDS_DIR: Final = Path(__file__).resolve().parent / "words"
 LANGUAGES: Final = ("en", "id")
-ITEM_TEXTS: Final = ("stored", "nodes.", "suggested.", "price.")
-ITEM_VALUES: Final = dict.fromkeys(("n", "size", "hours", "low", "high", "mean"), r"[\d.,]+") | {
+ITEM_TEXTS: Final = ("stored", "nodes.", "suggested.", "price.", "fleet.")
+ITEM_VALUES: Final = dict.fromkeys(("n", "size", "hours", "low", "high", "mean", "planned"), r"[\d.,]+") | {
     "shape": r"[\d.,]+x .+",
     "date": r"\d{4}-\d{2}-\d{2}",
 }
@@ -165,7 +165,7 @@ class Wording:
     def statement(self, statement: Statement) -> str:
         """A sentence: its own text, or that of its code."""
         values = {name: self._value(value) for name, value in statement.values.items()}
-        return statement.text or self.say(f"statement.{statement.code}", **values)
+        return self.item(statement.text) or self.say(f"statement.{statement.code}", **values)
 
     def _value(self, text: str) -> str:
         """A statement's value: numbers and days as the language writes them."""

@@ -113,6 +113,7 @@ def test_a_fleet_that_scales_is_quoted_by_the_hours_of_the_nodes_in_use(tenant: 
             assert str(number) in said
             assert str(number) in line.label
     english = json.dumps(printed(quotes.priced(made).snapshot, wording("en")))
+    assert "Sized by simulation of" in english
     assert f"to {chosen['max_replicas']} nodes of" in english
     assert "on average" in english
     assert "of them those are billed that the lines state" in english
