@@ -198,7 +198,7 @@ def test_a_row_that_is_still_empty_is_no_fault(tenant: Tenant) -> None:
     page = added.content.decode()
     assert added.status_code == 200
     assert "fx-0-rate" in fields(page)
-    assert "Nothing was issued" not in page
+    assert "Nothing was saved or issued" not in page
     assert 'data-unsaved="already"' in page
     twice = client.post(address("quote", tenant, quote.uuid), fields(page) | {"action": "add:fx"})
     assert (twice.status_code, "fx-1-rate" in fields(twice.content.decode())) == (200, True)
