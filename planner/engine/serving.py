@@ -148,10 +148,12 @@ def _open_loop(
 ) -> ServingEstimate:
     rate = load.requests_s + np.zeros_like(capacity)
     variation = (load.arrival_cv**2, load.length_cv**2)
-    utilization = rate / capacity
-    saturated = utilization >= 1.0
     served = np.minimum(rate, capacity)
     now = open_loop(c, load, limits, served)
+    # Prompts that are always under way can slow decodes down until all places are taken, at a rate that a queue of
+    # requests, which prefill together, would get through.
+    utilization = np.maximum(rate / capacity, now.decoding / limits.sequences)
+    saturated = utilization >= 1.0
     admission_wait = many_server_wait(np.minimum(utilization, 0.999), full.cycle_s, limits.sequences, *variation)
     settled = now.wait_s + admission_wait
     wait = np.where(saturated, np.inf, settled)
