@@ -70,8 +70,8 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
     def decode(sequences: FloatArray) -> FloatArray:
         nonlocal chain, bunched, follows, gain
         met = np.minimum(1.0 + sequences + bunched, places)
-        spread = sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
-        prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread)
+        spread = (sequences + bunched) / ((1.0 - follows) ** 2 * (1.0 - gain))
+        prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread, 1.0)
         s, iteration = prompts.sharing, chain.iteration_s
         queue = prompt_queue(prompts, rate, iteration)
         busy = busy_share(prompts, queue, chain)
@@ -121,9 +121,10 @@ def settled(
     sequences: FloatArray,
     chain: Iterations,
     spread: Any = 0.0,
+    least: float = 0.0,
 ) -> tuple[Prompts, Iterations, Any]:
     """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around."""
-    iteration, slope = _iteration(c, load, sequences, spread)
+    iteration, slope = _iteration(c, load, sequences, spread, least)
     company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead)
     prompts = prompts_of(c, load, limits, sequences, company)
     return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s), slope
@@ -190,7 +191,9 @@ def _following(prompts: Prompts, queue: PromptQueue, mean: Any, busy: FloatArray
     return np.where(prompts.ranks > 1.0, queue.runs.following * queue.longer_s, busy * follow / (1.0 - busy))
 
 
-def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: Any) -> tuple[FloatArray, Any]:
+def _iteration(
+    c: ServingCoefficients, load: ServingLoad, sequences: FloatArray, spread: Any, least: float
+) -> tuple[FloatArray, Any]:
     """A decode iteration, averaged over batches of variance ``spread``, and what one sequence more adds to it.
 
     Linear in the batch but for experts, whose coverage flattens: two batches a standard deviation apart then stand
@@ -200,7 +203,12 @@ def _iteration(c: ServingCoefficients, load: ServingLoad, sequences: FloatArray,
     if not np.any(c.step.expert_weights_s):
         iteration: FloatArray = c.iteration_s(sequences, sequences * context)
         return iteration, 0.0
-    off = np.maximum(np.minimum(np.sqrt(spread), sequences), 1e-3)
-    both = np.stack([sequences - off, sequences + off])
+    beyond = np.maximum(sequences - least, 1e-3)
+    off = np.sqrt(np.maximum(spread, 1e-6))
+    # As far above as below the mean; or none and more, where they scatter more than they are.
+    wide = off > beyond
+    often = np.where(wide, beyond**2 / (beyond**2 + spread), 0.5)
+    down, up = np.where(wide, beyond, off), np.where(wide, spread / beyond, off)
+    both = np.stack([sequences - down, sequences + up])
     few, many = c.iteration_s(both, both * context)
-    return 0.5 * (few + many), (many - few) / (2.0 * off)
+    return few + often * (many - few), (many - few) / (down + up)
