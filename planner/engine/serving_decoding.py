@@ -70,7 +70,7 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
     def decode(sequences: FloatArray) -> FloatArray:
         nonlocal chain, bunched, follows, gain
         met = np.minimum(1.0 + sequences + bunched, places)
-        spread = (sequences + bunched) / ((1.0 - follows) ** 2 * (1.0 - gain))
+        spread = (sequences + bunched) / ((1.0 - follows) * (1.0 - gain))
         prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread, 1.0)
         s, iteration = prompts.sharing, chain.iteration_s
         queue = prompt_queue(prompts, rate, iteration)
