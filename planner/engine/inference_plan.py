@@ -37,7 +37,13 @@ from planner.engine.memory import ServingMemoryProfile
 from planner.engine.model_arch import ModelArch
 from planner.engine.model_summary import model_reading, summarize, towers, warnings
 from planner.engine.offers import offer_table, select_offers
-from planner.engine.regime_notes import beyond_measured, check_cache, check_regimes, regime_assumptions
+from planner.engine.regime_notes import (
+    beyond_measured,
+    captured_prompts,
+    check_cache,
+    check_regimes,
+    regime_assumptions,
+)
 from planner.engine.rejections import in_order
 from planner.engine.relaxed_limits import relaxed
 from planner.engine.sentences import Code, FieldName, noun, say
@@ -135,7 +141,7 @@ def plan_inference(
     rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, support)]
     options: tuple[InferenceOption, ...] = ()
     found = 0
-    starting: tuple[Advice, ...] = ()
+    remarks: tuple[Advice, ...] = ()
     if len(candidates):
         models = Models(arch=arch, draft=draft)
         sized, refused = size_candidates(models, shapes, candidates, question, demand, profiles, memory_profile, offers)
@@ -162,7 +168,11 @@ def plan_inference(
         )
         found = int(np.count_nonzero(ranking.within_budget))
         best = recommended(options)
-        starting = log.start_warnings(question, next((option for option in options if option.id == best), None))
+        graphs = float(np.max(sized.evaluated.coefficients.step.graph_tokens, initial=0.0))
+        remarks = (
+            *log.start_warnings(question, next((option for option in options if option.id == best), None)),
+            *captured_prompts(question, graphs),
+        )
     ways_out = () if options else advise(question, rejections, shapes, profiles.support)
     if tries and not options:
         others = serving_alternatives(question, rejections, profiles.support)
@@ -184,7 +194,7 @@ def plan_inference(
             *warnings(arch),
             *unused(question, arch),
             *release_warnings(question, profiles),
-            *(starting if options else ways_out),
+            *(remarks if options else ways_out),
         ),
         assumptions=(
             *release_assumption(question, profiles),

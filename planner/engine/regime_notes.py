@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from planner.engine.advice import Advice
 from planner.engine.engine_support import PLAIN_CACHE, EngineSupport
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.model_arch import ModelArch
@@ -13,6 +14,8 @@ from planner.engine.serving_regimes import lora_slots
 from planner.engine.speculation import tokens_per_step
 from planner.engine.workload import InferenceQuestion
 
+LONG_ANSWER = 200
+"""Tokens of an answer from which decodes hold so many iterations that the state changes often: both are averaged."""
 VOCABULARY_SLACK = 0.02
 """Vocabularies are padded differently; a larger difference is another tokenizer."""
 
@@ -89,6 +92,23 @@ def _beyond(question: InferenceQuestion, arch: ModelArch) -> Iterator[str]:
         yield say("expert imbalance")
     if question.attention_ranks == "data" and not any(group.kind == "mla" for group in arch.attention):
         yield say("data-parallel attention without latents")
+
+
+def captured_prompts(question: InferenceQuestion, graph_tokens: float) -> tuple[Advice, ...]:
+    """A remark where one prompt fits the largest captured graph (``graph_tokens``) and several don't: nothing but the
+    simulator tells which of two states an engine stays in."""
+    prompt = question.input_tokens * (1.0 - question.prefix_cache_hit)
+    waits = question.concurrency is None and question.offline_requests is None and question.batching == "continuous"
+    if not waits or question.output_tokens >= LONG_ANSWER or prompt > graph_tokens:
+        return ()
+    said = say(
+        "Prompts of {prompt:,.0f} tokens fit a captured graph of {graph:,.0f} tokens one by one, but not several at "
+        "once: an engine that falls behind can stay in a slower state, with several times these latencies. Simulate "
+        "the plan before you rely on them.",
+        prompt=prompt,
+        graph=graph_tokens,
+    )
+    return (Advice(field="", suggestion=said),)
 
 
 def regime_assumptions(question: InferenceQuestion, arch: ModelArch) -> list[str]:

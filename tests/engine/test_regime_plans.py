@@ -271,3 +271,23 @@ def test_a_job_is_ranked_by_what_it_costs_itself() -> None:
         assert costs == sorted(costs)
         front = [option.job.hours for option in options if option.job and option.on_pareto_front]
         assert front == sorted(front, reverse=True)
+
+
+# Captured graphs
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        (True, {"input_tokens": 300, "output_tokens": 20}),
+        (True, {"input_tokens": 600, "output_tokens": 20, "prefix_cache_hit": 0.5}),
+        (False, {"input_tokens": 600, "output_tokens": 20}),
+        (False, {"input_tokens": 300, "output_tokens": 300}),
+        (False, {"input_tokens": 300, "output_tokens": 20, "requests_per_second": None, "concurrency": 8}),
+        (False, {"input_tokens": 300, "output_tokens": 20, "engine": "sglang"}),
+    ],
+)
+def test_prompts_that_a_graph_holds_one_by_one_are_remarked(said: bool, asked: dict[str, Any]) -> None:
+    """vLLM's graphs hold 512 tokens; SGLang's hold no prompts."""
+    advice = [each.suggestion for each in plan(**asked).advice]
+    assert any("captured graph of 512 tokens" in each for each in advice) == said
