@@ -52,6 +52,8 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 NORMAL_QUANTILES = {"p50": 0.0, "p90": 1.2816, "p95": 1.6449, "p99": 2.3263}
 LIMITS = ("none", "decode", "prefill", "kv_memory", "batch_limit", "saturated")
 BISECTIONS = 10
+MOST_TAKEN = 0.999
+"""Of the places, for the wait of a queue that gets through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +150,14 @@ def _open_loop(
 ) -> ServingEstimate:
     rate = load.requests_s + np.zeros_like(capacity)
     variation = (load.arrival_cv**2, load.length_cv**2)
+    utilization = rate / capacity
+    saturated = utilization >= 1.0
     served = np.minimum(rate, capacity)
     now = open_loop(c, load, limits, served)
     # Prompts that are always under way can slow decodes down until all places are taken, at a rate that a queue of
-    # requests, which prefill together, would get through.
-    utilization = np.maximum(rate / capacity, now.decoding / limits.sequences)
-    saturated = utilization >= 1.0
-    admission_wait = many_server_wait(np.minimum(utilization, 0.999), full.cycle_s, limits.sequences, *variation)
+    # requests, which prefill together, gets through.
+    taken = np.minimum(np.maximum(utilization, now.decoding / limits.sequences), MOST_TAKEN)
+    admission_wait = many_server_wait(taken, full.cycle_s, limits.sequences, *variation)
     settled = now.wait_s + admission_wait
     wait = np.where(saturated, np.inf, settled)
     if load.requests is not None:
