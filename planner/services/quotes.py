@@ -23,6 +23,7 @@ from planner.models import Quote, QuoteCounter, QuoteStatus, ScenarioVersion
 from planner.selectors.price_books import price_book_in_use
 from planner.selectors.scope import Scope
 from planner.services.plan_json import plain
+from planner.services.quote_contract import as_contracted
 from planner.services.quote_plan import default_months, plan_items
 from planner.services.quote_pricing import PricedDraft, known_currency, price_draft
 from planner.services.quote_terms import BaseCategory, QuoteTerms
@@ -52,7 +53,11 @@ def create_quote(
     given = dict(terms)
     if version is not None:
         language = "id" if given.get("language") == "id" else "en"
-        given.setdefault("items", [plain(item) for item in plan_items(version, language)])
+        if "items" not in given:
+            compute, *others = plan_items(version, language)
+            compute = as_contracted(scope, version, compute)
+            given["items"] = [plain(item) for item in (compute, *others)]
+            given.setdefault("currency", compute.currency)
         given.setdefault("shares", _mark_up(scope))
         given.setdefault("months", default_months(version))
         given.setdefault("title", version.scenario.name[:160])

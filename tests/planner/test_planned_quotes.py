@@ -19,10 +19,16 @@ from planner.models import Role
 from planner.selectors.scenarios import version_of
 from planner.services import quote_files, quotes, scenarios
 from planner.services.plan_json import plain
-from planner.services.price_book_inputs import DiscountInput, PriceBookInput
+from planner.services.price_book_inputs import (
+    DiscountInput,
+    ExchangeRateInput,
+    PriceBookInput,
+    PrivateInstanceTypeInput,
+)
 from planner.services.price_books import (
     add_entry,
     create_price_book,
+    set_exchange_rate,
 )
 from planner.services.quote_plan import plan_items, suggested_items
 from tests.planner.organizations import Tenant
@@ -180,3 +186,33 @@ def test_what_a_buyer_reads_has_names_not_codes(
         assert name in told
     if kind == "training":
         assert re.search(r'"MFU", "\d\d([.,]\d)?\u00a0%"', told)
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize(("unit", "amount"), [("node_month", "420000000"), ("gpu_hour", "71917.81")])
+def test_a_contract_in_rupiah_is_quoted_to_the_rupiah(tenant: Tenant, unit: str, amount: str) -> None:
+    scope = tenant.scope()
+    book = create_price_book(scope=scope, values=PriceBookInput(name="Kontrak"))
+    set_exchange_rate(
+        scope=scope, values=ExchangeRateInput(base="USD", quote="IDR", rate=Decimal(16900), source="our bank")
+    )
+    add_entry(
+        scope=scope,
+        book=book,
+        values=PrivateInstanceTypeInput(
+            provider="PT Jakarta", name="rak", accelerator="h100-sxm", gpu_count=8, region="jakarta", country="ID",
+            amount=Decimal(amount), currency="IDR", unit=unit,
+        ),
+    )  # fmt: skip
+    question = {**QUESTION, "providers": ["PT Jakarta"]}
+    version = version_of(scenarios.save_scenario(scope=scope, name="Chat", kind="inference", question=question))
+    quote = quotes.create_quote(scope=tenant.scope(Role.BUYER), version=version, terms={"buyer": BUYER})
+    snapshot = quotes.priced(quote).snapshot
+    (line,) = snapshot.lines
+    nodes = version.plan["options"][0]["cluster"]["nodes"]
+    exact = Decimal(amount) * nodes * (1 if unit == "node_month" else 8 * 730)
+    assert (snapshot.currency.code, line.unit, snapshot.fx) == ("IDR", unit, ())
+    assert line.monthly == exact.quantize(Decimal(1), ROUND_HALF_UP)
+    # In dollars it is what the plan says, to the cents that an hour's price is rounded by.
+    dollars = quotes.change_quote(scope=tenant.scope(Role.BUYER), quote=quote, changes={"currency": "USD"})
+    assert quotes.priced(dollars).snapshot.net.monthly == pytest.approx(version.usd, abs=Decimal("0.05"))
