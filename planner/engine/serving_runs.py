@@ -52,7 +52,18 @@ class Runs:
     """How often another has waited for one's own rank, and begins where one's own prompt ends."""
 
     def soon_following(self, decodes: Any) -> FloatArray:
-        """How many more follow in the first ``decodes`` iterations: step by step, then as the rest dies out."""
+        """How many more follow in the first ``decodes`` iterations."""
+        soon, later = self._following_in(decodes)
+        return soon + later
+
+    def later_following(self, decodes: FloatArray) -> FloatArray:
+        """Of these, after the ``FOLLOWED``th."""
+        if not (decodes > FOLLOWED).any():
+            return np.zeros_like(self.nobody)
+        return self._following_in(decodes)[1]
+
+    def _following_in(self, decodes: Any) -> tuple[FloatArray, FloatArray]:
+        """Step by step, and then as the rest dies out."""
         ahead, several, nobody, soon = self.lookahead > 0.0, self.chunks > 1.0, self.nobody, self.soon
         begin, second = self._left(self.chunks), self._left(self.chunks - 1.0)
         run, begun = self._at_own_end(), np.where(several, 0.0, 1.0 - self.joining)
@@ -70,9 +81,8 @@ class Runs:
             found = found + np.clip(decodes - step, 0.0, 1.0) * off
         rest = self.following - found
         fades = np.clip(rest / np.where(rest + off == 0.0, 1.0, rest + off), 0.0, 1.0)
-        later: FloatArray = rest * (1.0 - fades ** np.maximum(decodes - FOLLOWED, 0.0))
-        total: FloatArray = found + np.where(decodes > FOLLOWED, later, 0.0)
-        return total
+        later = rest * (1.0 - fades ** np.maximum(decodes - FOLLOWED, 0.0))
+        return found, np.where(decodes > FOLLOWED, later, 0.0)
 
     def _left(self, left: Any) -> FloatArray:
         """1 for a run with so many iterations left at least, 0 else: (``FOLLOWED`` + 1, n), the last for all beyond."""

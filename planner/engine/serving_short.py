@@ -42,7 +42,7 @@ def held_up_after(
     s, iteration = prompts.sharing, chain.iteration_s
     mean = iteration / (1.0 - busy)
     together = _shared(prompts, rate, decodes, chain, mean, lookahead)
-    later = runs.soon_following(decodes) - runs.soon_following(np.minimum(decodes, FOLLOWED))
+    later = runs.later_following(decodes)
     together = s * (together + prompts.alike * later * (chain.some_s - iteration))
     if queue is None:
         return together
