@@ -35,6 +35,13 @@ from tests.planner.webhook_receiver import Receiver
 settings.register_profile("takar", deadline=None)
 settings.load_profile("takar")
 
+FIRST = "tests/planner/test_on_servers.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes minutes first, so that it doesn't go on alone when all else is done."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep tests away from the cache, static files and message broker of the site in this checkout."""

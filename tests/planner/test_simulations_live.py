@@ -46,6 +46,9 @@ PARAMS: dict[str, Any] = {
 }
 
 
+CANCELLED: dict[str, Any] = PARAMS | {"traffic": {"requests_per_second": 20, "hours": 24}}
+"""Longer than any machine needs to cancel it."""
+
 _wait = partial(wait_for, patience_s=PATIENCE_S)
 
 
@@ -118,9 +121,9 @@ def test_many_cancels_at_once_are_one(tmp_path: Path, processes: list[LiveProces
     """Eight at the same instant, of a run on two workers and of one that waits behind it."""
     load_catalog()
     processes += [start_worker(tmp_path), start_worker(tmp_path)]
-    run = create_run(kind="simulation", params=PARAMS)
+    run = create_run(kind="simulation", params=CANCELLED)
     _wait(run, lambda run: run.progress >= 0.1)
-    waiting = create_run(kind="simulation", params=PARAMS)
+    waiting = create_run(kind="simulation", params=CANCELLED)
     together = Barrier(8)
 
     def cancel(place: int) -> str:
@@ -148,7 +151,7 @@ def test_many_cancels_at_once_are_one(tmp_path: Path, processes: list[LiveProces
 def test_a_simulation_on_two_workers_is_cancelled_in_two_seconds(tmp_path: Path, processes: list[LiveProcess]) -> None:
     load_catalog()
     processes += [start_worker(tmp_path), start_worker(tmp_path)]
-    run = create_run(kind="simulation", params=PARAMS)
+    run = create_run(kind="simulation", params=CANCELLED)
     _wait(run, lambda run: run.progress >= 0.1)
     asked_s = time.monotonic()
     cancel_run(run=run)
