@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
@@ -63,8 +63,9 @@ def execute_run(*, run_id: int) -> bool:
     except LeaseLost:
         log.warning("run lost to another worker")
         return True
-    if finish_run(run_id=run_id, lease_token=token, **outcome):
-        RunPart.objects.filter(run_id=run_id).delete()
+    with transaction.atomic():
+        if finish_run(run_id=run_id, lease_token=token, **outcome):
+            RunPart.objects.filter(run_id=run_id).delete()
     log.info("run ended", status=outcome["status"])
     return True
 

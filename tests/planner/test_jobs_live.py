@@ -167,7 +167,8 @@ def test_parts_are_shared_by_two_workers_and_one_may_be_killed(tmp_path: Path, p
 
 
 def test_a_cancelled_fan_out_frees_both_workers_in_two_seconds(tmp_path: Path, processes: list[LiveProcess]) -> None:
-    processes += [start_worker(tmp_path), start_worker(tmp_path)]
+    # A call for help expires; one that starts late hears the next.
+    processes += [start_worker(tmp_path), start_worker(tmp_path), start_beat(tmp_path)]
     run = create_run(kind="count_in_parts", params={"parts": 8, "steps": 400, "pause_s": 0.1})
     _wait(run, _held_by_two)
     asked_s = time.monotonic()
