@@ -145,7 +145,7 @@ def test_a_killed_process_that_worked_leaves_its_worker_as_it_is(tmp_path: Path,
     assert worker.exit_code is None
 
 
-PARTS = {"parts": 6, "steps": 12, "pause_s": 0.1}
+PARTS = {"parts": 6, "steps": 40, "pause_s": 0.1}
 """Longer than one worker may start after the other."""
 
 
