@@ -60,6 +60,16 @@ def missing_bytes(gathered: bytes) -> int:
     return max(0, end + len(_END) + int(length[1]) - len(gathered))
 
 
+def _received(client: socket.socket) -> bytes | None:
+    """What has come; nothing where the connection has ended, None where it only has to be waited for."""
+    try:
+        return client.recv(CHUNK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
 class PacedSocket:
     """A socket to read a body from, whose patience grows with what comes."""
 
@@ -194,12 +204,9 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._gather, conn))
 
     def _gather(self, conn: Connection, client: socket.socket) -> None:
-        try:
-            came = client.recv(CHUNK)
-        except BlockingIOError:
+        came = _received(client)
+        if came is None:
             return
-        except OSError:
-            came = b""
         if came:
             self._add(conn, came)
         else:
@@ -229,12 +236,9 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         self.enqueue_req(conn)
 
     def _drain(self, conn: Connection, client: socket.socket) -> None:
-        try:
-            came = client.recv(CHUNK)
-        except BlockingIOError:
+        came = _received(client)
+        if came is None:
             return
-        except OSError:
-            came = b""
         conn.lingered += len(came)
         if not came or conn.lingered >= MOST_LINGERED:
             self._lingering.remove(conn)

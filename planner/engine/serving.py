@@ -171,7 +171,7 @@ def _open_loop(
         wait_s=wait,
         behind_s=now.wait_s,
         admission_s=admission_wait,
-        full=np.minimum(utilization, 1.0),
+        full=np.where(saturated, 1.0, taken),
         shortened=shortened,
         first=now.first,
     )

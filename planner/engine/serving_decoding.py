@@ -185,7 +185,6 @@ def _following(prompts: Prompts, queue: PromptQueue, mean: Any, busy: FloatArray
     at the end of any iteration; and those that come meanwhile.
     """
     left = 2.0 * mean + (prompts.chunks - 1.0) / 2.0 * mean
-    # Beyond what the ranks serve no more come in that time: the wait is that of ranks hardly ever idle.
     left = left + queue.some * mean / queue.own_s * (queue.wait_s + queue.service_s / 2.0)
     follow = np.maximum(queue.wait_s + queue.service_s - left, 0.0)
     return np.where(prompts.ranks > 1.0, queue.runs.following * queue.longer_s, busy * follow / (1.0 - busy))
