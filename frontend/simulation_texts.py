@@ -12,7 +12,7 @@ TEXTS = (
     _("Pause"),
     _("Of clients, between an answer and the next request; mean, random."),
     _("Duration"),
-    _("Simulated time."),
+    _("Simulated time, paid for to its end."),
     _("Of gaps between requests: 1 is Poisson, public traces show 1 to 13."),
     _("Daily peak"),
     _("x mean"),

@@ -48,7 +48,7 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
     if any(requests["dropped"]):
         rates[_("Dropped")] = _rates(requests, "dropped", span)
     yield _linear(
-        "run-load", _demand_finding(rates, requests), requests["bin_s"], span, rates, _counted(_("Requests/s"))
+        "run-load", _demand_finding(rates, requests, span), requests["bin_s"], span, rates, _counted(_("Requests/s"))
     )
     if result["incidents"]["first"]:
         yield _events(result, span)
@@ -211,11 +211,16 @@ def _counted(title: str) -> canvas.Axis:
     return canvas.Axis(title=title, tick=numbers.rounded)
 
 
-def _demand_finding(rates: Mapping[str, Sequence[float | None]], requests: Mapping[str, Any]) -> str:
-    """The peak, and the mean until the last request came: answers that take longer are no lull."""
+def _demand_finding(rates: Mapping[str, Sequence[float | None]], requests: Mapping[str, Any], span: float) -> str:
+    """The peak, and the mean until the last request came where the run ends with an answer, which may take longer than
+    requests come; else over the time that was asked for.
+    """
     arriving = [value or 0.0 for value in next(iter(rates.values()))]
     bins = max((place for place, count in enumerate(requests["arrived"], start=1) if count), default=0)
-    mean = sum(requests["arrived"]) / (bins * requests["bin_s"]) if bins else 0.0
+    if not any((*requests["completed"][-1:], *requests["dropped"][-1:])):
+        bins = len(requests["arrived"])
+    asked_s = min(bins * requests["bin_s"], span)
+    mean = sum(requests["arrived"]) / asked_s if asked_s > 0 else 0.0
     return _("Demand peaks at %(peak)s requests/s, %(mean)s on average") % {
         "peak": numbers.rounded(max(arriving, default=0.0)),
         "mean": numbers.rounded(mean),

@@ -24,8 +24,11 @@ LOSS: Final = (2_300, 10)
 """The same for a lost node and what comes in its place: 14 us, and 0.06 us for each replica."""
 
 
-def fleet_faults(region: Region, option: InferenceOption, regions: int = 1) -> list[FieldError]:
-    """What is wrong with the fleet of one of so many ``regions``, as far as it shows before a trace is read."""
+def fleet_faults(region: Region, option: InferenceOption, regions: int = 1, lasts_s: float = 0.0) -> list[FieldError]:
+    """What is wrong with the fleet of one of so many ``regions``, as far as it shows before a trace is read.
+
+    ``lasts_s`` is how long it is kept for the others' traffic.
+    """
     planned = option.layout.replicas
     try:
         check_sizes(region.scenario, planned)
@@ -37,7 +40,8 @@ def fleet_faults(region: Region, option: InferenceOption, regions: int = 1) -> l
         message = say("Too many requests for a gateway that looks at each of {places:,} replicas.", places=places)
         faults = [replace(fault, message=message) for fault in too_many_requests(region.traffic, MOST_LOOKS // places)]
     if region.traffic is not None and not faults:
-        faults = event_faults(region.scenario, option, region.traffic.hours, "traffic.hours", MOST_LOOKS // regions)
+        hours = max(region.traffic.hours, lasts_s / SECONDS_PER_HOUR)
+        faults = event_faults(region.scenario, option, hours, "traffic.hours", MOST_LOOKS // regions)
     return faults
 
 

@@ -17,8 +17,9 @@ from typing import Any, Final
 from planner.engine.cost import CENT, quantize
 from planner.engine.errors import InvalidQuestion
 from planner.engine.simulate.capacity import CapacitySearch, meets
+from planner.engine.simulate.distributions import STATISTICS, Distribution
 from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.results import STATISTICS, AtHome, Distribution, Outcome
+from planner.engine.simulate.results import AtHome, Outcome
 from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits

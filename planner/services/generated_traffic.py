@@ -69,6 +69,11 @@ class GeneratedTraffic:
         """Its clients, where they wait for their answers."""
         return self.question.loop
 
+    @property
+    def lasts_s(self) -> float:
+        """How long a fleet is kept for it at least."""
+        return self.question.lasts_s
+
     def batches(self) -> Iterator[Traffic]:
         """The requests in order of arrival."""
         asked = self.question

@@ -35,11 +35,11 @@ class Rented:
 def is_quotable(run: Run) -> bool:
     """Whether what a search chose can be quoted: it holds the limits, and all its regions rent nodes of one kind.
 
-    Where no request came there was nothing to hold, and no time in which anything was rented.
+    Where no request came there was nothing to hold.
     """
     result = run.result if isinstance(run.result, dict) else {}
     search = result.get("search")
-    if not search or not search["tried"][search["chosen"]]["met"] or not result["duration_s"]:
+    if not search or not search["tried"][search["chosen"]]["met"] or not result["requests"]:
         return False
     regions = run.params.get("regions") or ()
     return not any(region.get("scenario", {}).get("option") for region in regions)

@@ -44,6 +44,11 @@ class LinkedSource:
         """None: regions that take each other's requests get them at given times."""
 
     @property
+    def lasts_s(self) -> float:
+        """As long as the region's whose traffic lasts longest."""
+        return max(float(source.lasts_s) for source in self.sources)
+
+    @property
     def lengths(self) -> Lengths:
         """Of the first region: each region's replicas are made for its own."""
         lengths: Lengths = self.sources[0].lengths

@@ -14,10 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from planner.engine.simulate.distributions import Distribution
 from planner.engine.simulate.layout import Array
 from planner.engine.simulate.lifecycle import Incident
 from planner.engine.simulate.merging import added, merge
-from planner.engine.simulate.results import AtHome, Distribution, Outcome, Samples, Timeline
+from planner.engine.simulate.results import AtHome, Outcome, Samples, Timeline
 
 NESTED: Final[dict[str, type]] = {
     "ttft": Distribution,

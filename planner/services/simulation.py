@@ -70,6 +70,10 @@ class TrafficSource(Protocol):
     def loop(self) -> ClosedLoop | None:
         """Its clients, where they wait for their answers."""
 
+    @property
+    def lasts_s(self) -> float:
+        """How long a fleet is kept for them at least; 0: until the last has left."""
+
     def batches(self) -> Iterator[Traffic]:
         """The requests in order of arrival."""
 
@@ -128,8 +132,9 @@ def serve(
     *,
     collector: TimesCollector | None = None,
     told: Told | None = None,
+    lasts_s: float = 0.0,
 ) -> Served:
-    """Serve ``source`` with a fleet, in this process."""
+    """Serve ``source`` with a fleet, in this process; the fleet is kept for ``lasts_s`` too, of parts beside it."""
     control = FleetControl(planned.lives, seed=settings.seed)
     outcome = simulate(
         replace(planned.fleet, loop=source.loop),
@@ -138,6 +143,7 @@ def serve(
         hash_ids=source.hash_ids,
         rows=None if collector is None else collector.take,
         progress=told,
+        lasts_s=max(source.lasts_s, lasts_s),
     )
     return Served(
         outcome=outcome,

@@ -23,7 +23,7 @@ from planner.services.job_question import read_job_question
 from planner.services.plan_options import chosen_option
 from planner.services.planning import plan_inference
 from planner.services.run_kind import SpreadKind, in_worker, part_in_worker
-from planner.services.simulation_region import Region, read_region
+from planner.services.simulation_region import Region, longest_s, read_region
 from planner.services.stored_traces import has_trace, may_use_trace
 
 MEMBERS: Final = ("question", "scenario", "traffic", "trace", "regions")
@@ -67,7 +67,7 @@ def check_options(job: SimulationJob) -> None:
     except InvalidQuestion as invalid:
         raise InvalidQuestion([fault.inside("question") for fault in invalid.errors]) from invalid
     faults: list[FieldError] = []
-    places = 0
+    places, lasts_s = 0, longest_s(job.regions)
     for part, region in job.named_regions():
         try:
             option = chosen_option(plan, region.scenario.option)
@@ -76,7 +76,7 @@ def check_options(job: SimulationJob) -> None:
                 fault.inside("scenario").inside(part) if fault.field == "option" else fault for fault in invalid.errors
             ]
         else:
-            faults += [fault.inside(part) for fault in fleet_faults(region, option, len(job.regions))]
+            faults += [fault.inside(part) for fault in fleet_faults(region, option, len(job.regions), lasts_s)]
             places += places_of(region.scenario, option.layout.replicas)
     if job.is_linked and places > MOST_PLACES and not faults:
         message = say("{places:,} replicas in all are more than a run may have.", places=places)

@@ -28,7 +28,7 @@ from planner.services.run_kind import ReportProgress, Task
 from planner.services.served import RentedPool, Served, pack
 from planner.services.simulation import PlannedCluster, Told, TrafficSource, planned_cluster, serve
 from planner.services.simulation_job import MEMBERS, SimulationJob, read_simulation
-from planner.services.simulation_region import Region
+from planner.services.simulation_region import Region, longest_s
 from planner.services.stored_traces import open_trace, stored_bytes, trace_refused
 from planner.services.trace_columns import TraceError
 from planner.services.trace_files import Trace, read_trace_stream
@@ -117,24 +117,26 @@ def serve_task(
         return _serve_linked(regions, clusters, [_source(region, report, opened) for region in regions], report)
     place = task["part"]
     source = _source(regions[place], report, opened)
-    return _serve_region(place, regions[place], clusters[place], source, task.get("shard"), report)
+    return _serve_region(place, regions, clusters[place], source, task.get("shard"), report)
 
 
 def _serve_region(
     place: int,
-    region: Region,
+    regions: Sequence[Region],
     cluster: PlannedCluster,
     source: TrafficSource,
     shard: Sequence[int] | None,
     report: ReportProgress,
 ) -> Served:
-    end_s = _last_s(region, source)
+    """One region by itself, kept as long as the traffic of any was asked for."""
+    region, lasts_s = regions[place], longest_s(regions)
+    end_s = max(_last_s(region, source), lasts_s)
     _check_span(region, cluster, end_s)
     planned = cluster.fleet(source, region.scenario)
     if shard is not None:
         source = turns_of(source, shard[0], shard[1], planned.replicas)
         planned = _cut(planned, shard[0], shard[1])
-    served = serve(planned, Sliced(source), region.scenario, told=_told(report, end_s))
+    served = serve(planned, Sliced(source), region.scenario, told=_told(report, end_s), lasts_s=lasts_s)
     pools = tuple(replace(pool, region=place) for pool in served.pools)
     return replace(served, pools=pools, notes=_named(region, served.notes))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -36,6 +36,16 @@ class Region:
     """Added to a request of this region that another one serves."""
     spill_outstanding: int | None = None
     """Once every replica has this many requests out, requests go to a fallback too."""
+
+    @property
+    def lasts_s(self) -> float:
+        """How long its traffic was asked for; 0 of a trace, or of a job."""
+        return 0.0 if self.traffic is None else self.traffic.lasts_s
+
+
+def longest_s(regions: Sequence[Region]) -> float:
+    """How long the traffic of any region was asked for: so long all are kept."""
+    return max(region.lasts_s for region in regions)
 
 
 def read_region(

@@ -9,9 +9,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from planner.engine.cost import CENT, HOURLY, PER_MILLION, quantize, usd_per_million_tokens
+from planner.engine.simulate.distributions import STATISTICS, Distribution
 from planner.engine.simulate.layout import Array
 from planner.engine.simulate.lifecycle import Incident
-from planner.engine.simulate.results import STATISTICS, AtHome, Distribution, Outcome
+from planner.engine.simulate.results import AtHome, Outcome
 from planner.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 INCIDENTS_LISTED: Final = 1000
@@ -152,10 +153,9 @@ def _money(outcome: Outcome, costs: Costs) -> dict[str, Decimal | None]:
 
 def pace(usd: Decimal, outcome: Outcome) -> dict[str, Decimal | None]:
     """A bill as what the same fleet costs an hour and a month of 730 hours: of one that changes, its mean."""
-    billed_s = outcome.first_arrival_s + outcome.duration_s
-    if not billed_s > 0:
+    if not outcome.end_s > 0:
         return {"usd_per_hour": None, "usd_per_month": None}
-    hour = usd * SECONDS_PER_HOUR / Decimal(repr(billed_s))
+    hour = usd * SECONDS_PER_HOUR / Decimal(repr(outcome.end_s))
     return {"usd_per_hour": quantize(hour, HOURLY), "usd_per_month": quantize(hour * HOURS_PER_MONTH, CENT)}
 
 

@@ -83,6 +83,11 @@ class Trace:
     def loop(self) -> None:
         """None: its requests come at their own times."""
 
+    @property
+    def lasts_s(self) -> float:
+        """0: a trace says when its requests come, and ends with the last."""
+        return 0.0
+
     def batches(self, size: int = BATCH) -> Iterator[Traffic]:
         """The requests as traffic, a batch at a time."""
         columns = self.columns

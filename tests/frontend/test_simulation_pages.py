@@ -224,6 +224,15 @@ def test_demand_is_averaged_until_the_last_request_came(client: Client, finished
     assert "0.2 on average" in client.get(f"/runs/{finished.uuid}/").content.decode()
 
 
+def test_demand_is_averaged_over_the_time_asked_for_where_that_outlasts_the_answers(
+    client: Client, finished: Run
+) -> None:
+    given = result()
+    given["timeline"]["requests"] |= {"arrived": [12, 0], "completed": [11, 0], "dropped": [1, 0]}
+    Run.objects.update(result=given)
+    assert "0.1 on average" in client.get(f"/runs/{finished.uuid}/").content.decode()
+
+
 def test_one_request_is_one(client: Client, finished: Run) -> None:
     Run.objects.update(result=result() | {"requests": 1})
     assert "1 request in 2" in client.get(f"/runs/{finished.uuid}/").content.decode()

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from planner.engine.simulate.results import STATISTICS, AtHome, Outcome
+from planner.engine.simulate.distributions import STATISTICS
+from planner.engine.simulate.results import AtHome, Outcome
 
 
 class CapacitySearch:

@@ -39,7 +39,7 @@ from planner.engine.simulate.queues import (
     remove_waiting,
     set_next,
 )
-from planner.engine.simulate.recording import leave_unserved, take_sample
+from planner.engine.simulate.recording import leave_unserved, reach, take_sample
 from planner.engine.simulate.routing import drain_held, expire_held, remove_held, route, send_again
 from planner.engine.simulate.sequences import stop_running
 
@@ -62,20 +62,26 @@ def advance(table: Array, traffic: Traffic, until_s: float, last_batch: bool, mo
         exhausted = fleet.cursor >= len(traffic.arrival_s)
         if exhausted and not last_batch:
             return NEED_TRAFFIC
-        if exhausted and fleet.live == 0:
-            return FINISHED
         arrival = next_arrival(st, traffic)
         event = st.events[0].time if fleet.events > 0 else math.inf
         replica = st.tree[1]
         t = min(arrival, event, replica)
-        if fleet.closed and fleet.live == 0 and t >= fleet.closes_s:
+        served = fleet.live == 0 and (exhausted or (fleet.closed and t >= fleet.closes_s))
+        # A loop that has run out of requests ends there, whatever time is left.
+        if served and (fleet.now >= fleet.lasts_s or (fleet.closed and exhausted)):
             return FINISHED
-        horizon = min(t, until_s)
+        next_s = min(t, until_s)
+        ends = fleet.now < fleet.lasts_s <= next_s and (served or next_s == math.inf)
+        horizon = fleet.lasts_s if ends else next_s
         if fleet.next_sample < horizon < math.inf:
             take_sample(st, fleet.next_sample)
             fleet.next_sample += fleet.sample_s
             handled += 1
             continue
+        if ends:
+            fleet.now = horizon
+            reach(st, horizon)
+            return FINISHED
         if t == math.inf or t > until_s:
             return REACHED
         fleet.now = t

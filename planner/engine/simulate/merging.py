@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from planner.engine.simulate.distributions import Distribution
 from planner.engine.simulate.layout import Array
-from planner.engine.simulate.results import Distribution, Outcome, Samples, Timeline
+from planner.engine.simulate.results import Outcome, Samples, Timeline
 from planner.engine.units import SECONDS_PER_HOUR
 
 SUMMED = (
@@ -37,12 +38,12 @@ def merge(parts: Sequence[Outcome]) -> Outcome:
     """One outcome for all parts; raises ``ValueError`` without any."""
     if not parts:
         raise ValueError("nothing to merge")
-    first_s = min(part.first_arrival_s for part in parts)
-    end_s = max(part.first_arrival_s + part.duration_s for part in parts)
+    begins_s = min(part.begins_s for part in parts)
+    end_s = max(part.end_s for part in parts)
     merged: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in SUMMED}
     merged |= {name: np.concatenate([getattr(part, name) for part in parts]) for name in SIDE_BY_SIDE}
     # What a part still rents at its own end is rented to the end of all.
-    more_s = [end_s - part.first_arrival_s - part.duration_s for part in parts]
+    more_s = [end_s - part.end_s for part in parts]
     more_h = [seconds / SECONDS_PER_HOUR for seconds in more_s]
     return replace(
         parts[0],
@@ -53,8 +54,8 @@ def merge(parts: Sequence[Outcome]) -> Outcome:
         rented_s=np.concatenate(
             [part.rented_s + part.rented * seconds for part, seconds in zip(parts, more_s, strict=True)]
         ),
-        first_arrival_s=first_s,
-        duration_s=end_s - first_s,
+        begins_s=begins_s,
+        duration_s=end_s - begins_s,
         left={name: sum(part.left[name] for part in parts) for name in parts[0].left},
         ttft=added([part.ttft for part in parts]),
         tpot=added([part.tpot for part in parts]),

@@ -43,6 +43,13 @@ def time_bin(st: State, time_s: float) -> int:
 
 
 @inner
+def reach(st: State, end_s: float) -> None:
+    """Widen the time bins until they hold a run that ends at ``end_s``."""
+    while end_s > TIME_BINS * st.fleet[0].bin_s:
+        _merge_bins(st)
+
+
+@inner
 def _merge_bins(st: State) -> None:
     for i in range(TIME_BINS):
         into = st.bins[i]

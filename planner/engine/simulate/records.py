@@ -191,6 +191,7 @@ FLEET: Final = _record(
         "closed": "i4",
         "released": "i8",
         "closes_s": "f8",
+        "lasts_s": "f8",
         "think_s": "f8",
         "drain": "i4",
         "max_retries": "i8",

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from planner.engine.simulate.billing import Bill
 from planner.engine.simulate.codes import OUTCOMES
-from planner.engine.simulate.layout import COARSE, E2E, FINE, FIRST_OCTAVE, TIME_BINS, TPOT, TTFT, Array, State
-
-STATISTICS: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Distribution:
-    """A latency over all finished requests. The mean is exact; quantiles are known to 0.1 %."""
-
-    count: int
-    total: int
-    """Sum, in whole ``unit_s``."""
-    unit_s: float
-    histogram: Array
-    """Counts in logarithmic bins: ``FINE`` a power of two, linear inside."""
-
-    @property
-    def mean_s(self) -> float:
-        """Over all; nan without requests."""
-        return self.total * self.unit_s / self.count if self.count else math.nan
-
-    def quantile_s(self, share: float) -> float:
-        """The latency that ``share`` of requests stay within; nan without requests."""
-        return quantile(self.histogram, share, FINE)
+from planner.engine.simulate.distributions import STATISTICS, Distribution, quantile
+from planner.engine.simulate.layout import COARSE, E2E, TIME_BINS, TPOT, TTFT, Array, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,9 +64,10 @@ class Outcome:
     """Everything a run says about its requests and replicas."""
 
     requests: int
-    first_arrival_s: float
+    begins_s: float
+    """0 where the run was to last so long, else the first arrival; everything is paid for from 0 on."""
     duration_s: float
-    """From the first arrival to the last departure."""
+    """From there to the last departure, and to the end of the time asked for."""
     left: dict[str, int]
     """Requests by how they left; ``unfinished`` never did."""
     ttft: Distribution
@@ -128,6 +107,11 @@ class Outcome:
     """(pools x (TTFT, TPOT), bins)."""
 
     @property
+    def end_s(self) -> float:
+        """When all has left and the time asked for is over: so long everything is paid for."""
+        return self.begins_s + self.duration_s
+
+    @property
     def utilization(self) -> float:
         """Share of the time paid for in which replicas compute; nan where nothing is paid for."""
         paid_s = float(self.rented_s.sum())
@@ -164,46 +148,20 @@ class AtHome:
     tpot: Distribution
 
 
-def quantile(histogram: Array, share: float, per_octave: int) -> float:
-    """The value below which ``share`` of a logarithmic histogram lies, linear inside the bin.
-
-    >>> from planner.engine.simulate.layout import OCTAVES
-    >>> counts = np.zeros(OCTAVES * 4, np.int64)
-    >>> counts[20 * 4] = 10
-    >>> quantile(counts, 0.5, 4)
-    1.125
-    """
-    total = int(histogram.sum())
-    if total == 0:
-        return math.nan
-    cumulative = np.cumsum(histogram)
-    wanted = share * total
-    i = int(np.searchsorted(cumulative, wanted, side="left"))
-    below = float(cumulative[i - 1]) if i else 0.0
-    inside = (wanted - below) / float(histogram[i])
-    low, high = bin_edges(i, per_octave)
-    return low + inside * (high - low)
-
-
-def bin_edges(i: int, per_octave: int) -> tuple[float, float]:
-    """Lower and upper edge of a logarithmic bin, seconds."""
-    octave, step = divmod(i, per_octave)
-    base = 2.0 ** (octave + FIRST_OCTAVE)
-    return base * (1 + step / per_octave), base * (1 + (step + 1) / per_octave)
-
-
 def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
     """The outcome of a finished run; units still rented are billed until its end."""
     fleet = state.fleet[0]
     # Requests that leave without an answer keep replicas busy too: until they give up, or are turned away.
-    end_s = max(float(fleet["last_left"]), last_arrival_s)
+    asked = bool(fleet["lasts_s"] > 0)
+    begins_s = 0.0 if asked else float(fleet["first_arrival"])
+    end_s = max(float(fleet["last_left"]), last_arrival_s, min(float(fleet["lasts_s"]), float(fleet["now"])))
     counts = [int(count) for count in fleet["outcomes"]]
     requests = int(fleet["arrived"])
     left = dict(zip(OUTCOMES, counts, strict=True)) | {"unfinished": requests - sum(counts)}
     return Outcome(
         requests=requests,
-        first_arrival_s=float(fleet["first_arrival"]),
-        duration_s=end_s - float(fleet["first_arrival"]),
+        begins_s=begins_s,
+        duration_s=end_s - begins_s,
         left=left,
         ttft=_distribution(state, TTFT, fleet["sum_ttft_us"], 1e-6, fleet["with_ttft"]),
         tpot=_distribution(state, TPOT, fleet["sum_tpot_ns"], 1e-9, fleet["with_tpot"]),
@@ -224,7 +182,7 @@ def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
         gpu_hours=bill.gpu_hours(end_s),
         units_up=bill.units_up(),
         gpus_up=bill.gpus_up(),
-        timeline=_timeline(state),
+        timeline=_timeline(state, end_s if asked else 0.0),
         samples=_samples(state),
         **_homes(state),
     )
@@ -252,12 +210,14 @@ def _distribution(state: State, row: int, total: int, unit_s: float, count: int)
     return Distribution(count=int(count), total=int(total), unit_s=unit_s, histogram=state.histogram[row].copy())
 
 
-def _timeline(state: State) -> Timeline:
+def _timeline(state: State, end_s: float) -> Timeline:
+    """Bins until the last in which anything came or left, and until ``end_s``."""
     bins = state.bins
-    used = _used(bins["arrived"] + bins["done"] + bins["lost"])
+    bin_s = float(state.fleet["bin_s"][0])
+    used = max(_used(bins["arrived"] + bins["done"] + bins["lost"]), min(math.ceil(end_s / bin_s), TIME_BINS))
     spread = state.bin_histogram.reshape(TIME_BINS, 2, -1)[:used]
     return Timeline(
-        bin_s=float(state.fleet["bin_s"][0]),
+        bin_s=bin_s,
         arrived=bins["arrived"][:used].copy(),
         done=bins["done"][:used].copy(),
         lost=bins["lost"][:used].copy(),

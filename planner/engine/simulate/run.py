@@ -85,6 +85,8 @@ class Run:
 
     fleet: Fleet
     progress: Progress | None = None
+    lasts_s: float = 0.0
+    """The fleet is kept so long at least, whatever there is to serve; 0: until the last request has left."""
     state: State = field(init=False)
     table: Array = field(init=False)
     bill: Bill = field(init=False)
@@ -107,6 +109,7 @@ class Run:
         header["slo_ttft_s"] = math.inf if fleet.slo_ttft_s is None else fleet.slo_ttft_s
         header["slo_tpot_s"] = math.inf if fleet.slo_tpot_s is None else fleet.slo_tpot_s
         header["most_live"] = fleet.most_at_once
+        header["lasts_s"] = self.lasts_s
         if fleet.loop is not None:
             state = close_loop(state, fleet.loop, fleet.seed)
         self._use(state._replace(distance=np.ascontiguousarray(distances(fleet))))
@@ -187,8 +190,10 @@ class Run:
         return int(self.state.replicas["outstanding"][replica])
 
     def stuck_for_s(self, until_s: float) -> float:
-        """How long, by ``until_s``, nothing has left since the last request came; 0 while more may come."""
-        if not self.traffic_is_over or self.state.fleet["live"][0] == 0:
+        """How long, by ``until_s``, nothing has left since the last request came; 0 while more may come, or the
+        run lasts anyway.
+        """
+        if not self.traffic_is_over or self.state.fleet["live"][0] == 0 or until_s < self.lasts_s:
             return 0.0
         return until_s - max(self.last_arrival_s, float(self.state.fleet["last_left"][0]))
 
@@ -226,14 +231,16 @@ def simulate(
     hash_ids: Array | None = None,
     rows: RowsSink | None = None,
     progress: Progress | None = None,
+    lasts_s: float = 0.0,
 ) -> Outcome:
     """Serve all traffic with the fleet and say how it went.
 
     Batches must be sorted by arrival, within and across. The run ends when every request has left,
-    or when nothing more can happen to those that haven't. In a closed loop arrivals are the earliest times at which
-    requests may be sent, and batches are asked for until the loop closes.
+    or when nothing more can happen to those that haven't; but not before ``lasts_s``, the time that was asked for:
+    until then the fleet scales, breaks and is paid for. In a closed loop arrivals are the earliest times at which
+    requests may be sent, and batches are asked for until the loop closes; one that runs out of requests ends with them.
     """
-    run = Run(fleet, progress)
+    run = Run(fleet, progress, lasts_s)
     plane: ControlPlane = control or EverythingUp()
     if hash_ids is not None:
         run.use_hashes(hash_ids)

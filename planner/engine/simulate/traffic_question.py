@@ -44,7 +44,7 @@ class TrafficQuestion:
     think_s: float = number(
         "Pause", 0.0, 0, 3600, "s", "Of clients, between an answer and the next request; mean, random.", "traffic"
     )
-    hours: float = number("Duration", 1.0, 1e-3, 24 * 366, "h", "Simulated time.", "traffic")
+    hours: float = number("Duration", 1.0, 1e-3, 24 * 366, "h", "Simulated time, paid for to its end.", "traffic")
     gap_cv: float = number(
         "Burstiness", 1.0, 0, 20, "CV", "Of gaps between requests: 1 is Poisson, public traces show 1 to 13.", "traffic"
     )
@@ -72,8 +72,13 @@ class TrafficQuestion:
 
     @property
     def duration_s(self) -> float:
-        """Simulated time."""
+        """In which requests come."""
         return self.hours * SECONDS_PER_HOUR
+
+    @property
+    def lasts_s(self) -> float:
+        """How long a fleet is kept for it, however soon its last answer: 0 of a job, which ends with that."""
+        return 0.0 if self.requests is not None else self.duration_s
 
     @property
     def expected_requests(self) -> float:

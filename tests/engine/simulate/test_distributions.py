@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from planner.engine.simulate.distributions import Distribution
 from planner.engine.simulate.layout import FINE, Array, Traffic
-from planner.engine.simulate.results import Distribution
 from planner.engine.simulate.traffic import batch
 from tests.engine.simulate.fleets import lognormal_traffic, one_pool, replica, rows_of
 
