@@ -185,6 +185,7 @@ def nothing_fits(
         else _("Nothing fits: every option is ruled out before it is tried."),
         detail=_what_binds(plan.rejections),
         rejected_title=rejected_title(plan),
+        accounted=accounted(plan),
         rejected=explanations.rejected_groups(plan.rejections),
         ways_out=parts.ways_out(plan.advice, given, question_type),
         assumptions=tuple(shown(text) for text in plan.assumptions),
@@ -239,6 +240,30 @@ def rejected_title(plan: InferencePlan | TrainingPlan) -> str:
     return ngettext("%(n)s option rejected, and why", "%(n)s options rejected, and why", count) % {
         "n": numbers.fixed(count)
     }
+
+
+def accounted(plan: InferencePlan | TrainingPlan) -> str:
+    """What became of all options tried; nothing of a saved plan, which keeps no rejections."""
+    rejected = sum(rejection.count for rejection in plan.rejections if rejection.tried)
+    if plan.options_found + plan.options_beaten + rejected != plan.options_tried or not plan.options_tried:
+        return ""
+    counts = {
+        "tried": numbers.fixed(plan.options_tried),
+        "found": numbers.fixed(plan.options_found),
+        "beaten": numbers.fixed(plan.options_beaten),
+        "rejected": numbers.fixed(rejected),
+    }
+    said = _("Tried: %(tried)s. Of these %(found)s meet the question and %(rejected)s are rejected.")
+    if plan.options_beaten:
+        said = _(
+            "Tried: %(tried)s. Of these %(found)s meet the question, %(beaten)s would but are neither cheaper nor "
+            "faster than another on the same nodes, and %(rejected)s are rejected."
+        )
+    untried = sum(rejection.count for rejection in plan.rejections if not rejection.tried)
+    if not untried:
+        return said % counts
+    before = _("%(n)s more are ruled out untried, each offer counted once.") % {"n": numbers.fixed(untried)}
+    return f"{said % counts} {before}"
 
 
 def notice(wanted: str, shown: str) -> str:

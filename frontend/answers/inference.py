@@ -36,6 +36,7 @@ def present_inference(plan: InferencePlan, given: Mapping[str, str], wanted: str
         working=explanations.working_groups(chosen.working),
         working_title=_("How %(cluster)s was worked out") % {"cluster": parts.short_name(chosen.cluster)},
         rejected_title=frame.rejected_title(plan),
+        accounted=frame.accounted(plan),
         rejected=explanations.rejected_groups(plan.rejections),
         ways_out=(),
         remarks=(*parts.remarks(plan.advice), *frame.cheaper_once(plan.options, paid)),

@@ -190,6 +190,8 @@ class Answer:
     working_title: str = ""
     working: tuple[WorkingGroup, ...] = ()
     rejected_title: str = ""
+    accounted: str = ""
+    """What became of all options that were tried."""
     rejected: tuple[RejectedGroup, ...] = ()
     ways_out: tuple[WayOut, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -47,6 +47,7 @@ def present_training(
         working=explanations.working_groups(chosen.working),
         working_title=_("How %(cluster)s was worked out") % {"cluster": parts.short_name(chosen.cluster)},
         rejected_title=frame.rejected_title(plan),
+        accounted=frame.accounted(plan),
         rejected=explanations.rejected_groups(plan.rejections),
         ways_out=(),
         remarks=(*parts.remarks(plan.advice), *frame.cheaper_once(plan.options, lambda option: option.usd_total)),
@@ -67,6 +68,7 @@ def facts(plan: TrainingPlan) -> tuple[tuple[str, str], ...]:
         (_("Training tokens"), numbers.compact(plan.tokens)),
         (_("Global batch"), _("%(n)s tokens") % {"n": numbers.compact(plan.global_batch_tokens)}),
         (_("Work"), f"{plan.flops_total:.3g} FLOP"),
+        *(((_("Layouts tried"), numbers.fixed(plan.layouts_tried)),) if plan.layouts_tried else ()),
     )
 
 

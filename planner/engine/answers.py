@@ -219,6 +219,8 @@ class Rejection:
     limit: float | None
     unit: str
     count: int
+    tried: bool = True
+    """Whether they are among the options tried; else their offers were ruled out before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +254,11 @@ class Plan:
     recommended: str = ""
     """Id of the cheapest option with a price young enough to act on; empty without options."""
     options_found: int
+    """That meet the question; the best of them are listed."""
+    options_beaten: int = 0
+    """That would too, but are neither cheaper nor faster than another on the same nodes."""
     options_tried: int
+    """All ways to do it on the nodes of every offer: found, beaten, or rejected with a reason that was tried."""
     rejections: tuple[Rejection, ...]
     advice: tuple[Advice, ...]
     assumptions: tuple[str, ...]

@@ -140,11 +140,13 @@ def plan_inference(
     candidates = enumerate_candidates(arch, shapes, question, support)
     rejections = [*selection.rejections, *reject_shapes(arch, shapes, candidates, question, offers, support)]
     options: tuple[InferenceOption, ...] = ()
-    found = 0
+    found = beaten = tried = 0
     remarks: tuple[Advice, ...] = ()
     if len(candidates):
         models = Models(arch=arch, draft=draft)
-        sized, refused = size_candidates(models, shapes, candidates, question, demand, profiles, memory_profile, offers)
+        sized, refused, beaten, tried = size_candidates(
+            models, shapes, candidates, question, demand, profiles, memory_profile, offers
+        )
         ranking = rank(sized, used, table, offer_rows, question, today)
         rejections += [
             *refused,
@@ -188,7 +190,8 @@ def plan_inference(
         options=options,
         recommended=recommended(options),
         options_found=found,
-        options_tried=int(offers[candidates.shape].sum()),
+        options_beaten=beaten,
+        options_tried=tried,
         rejections=in_order(rejections),
         advice=(
             *warnings(arch),

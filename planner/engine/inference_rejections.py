@@ -99,6 +99,7 @@ def reject_shapes(
             limit=None,
             unit="GPUs a node",
             count=int(offers[index]),
+            tried=False,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,17 @@ class Models:
     draft: ModelArch | None = None
 
 
+class Sizes(NamedTuple):
+    """What came of all candidates, counted by the offers of their nodes."""
+
+    kept: Sized
+    """Each shape's front."""
+    refused: list[Rejection]
+    beaten: int
+    """Within every limit, but neither cheaper nor faster than another on the same nodes."""
+    tried: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Placed:
     """One kind of deployment, sized, on its nodes; equal lengths."""
@@ -65,8 +76,8 @@ def size_candidates(
     profiles: ServingProfiles,
     memory_profile: ServingMemoryProfile,
     offers: IntArray,
-) -> tuple[Sized, list[Rejection]]:
-    """Candidates that hold the peak within every limit, thinned to each shape's front; and the refused."""
+) -> Sizes:
+    """Candidates that hold the peak within every limit, thinned to each shape's front; and what came of the others."""
     everything = evaluate(models.arch, shapes, candidates, question, profiles, memory_profile, models.draft)
     refused = list(reject_unfit(everything, shapes, question, offers))
     fits = everything.memory.fits & (np.asarray(everything.limits.kv_sequences) >= 1)
@@ -79,15 +90,28 @@ def size_candidates(
         rates = _rates(models, shapes, fitting, question, profiles, memory_profile)
         placed.append(_split(fitting, gpu_count, question, demand, rates))
     good = []
+    tried = int(offers[candidates.shape[~fits]].sum())
     for part in placed:
         side = fitting.candidates.take(part.rows)
         refused += reject_slow(side, part.sizing, shapes, question, offers)
         fast = part.sizing.fault == 0
         refused += reject_nodes(side, np.where(fast, part.nodes, 0), shapes, question, offers)
         good.append(np.flatnonzero(fast & (part.nodes <= question.max_nodes)))
+        tried += int(offers[side.shape].sum())
     front = _front(fitting, placed, good, question)
     kept = [_sized(fitting, part, rows, question, demand) for part, rows in zip(placed, front, strict=True)]
-    return kept[0] if len(kept) == 1 else _beside(fitting, placed, front, kept), refused
+    return Sizes(
+        kept=kept[0] if len(kept) == 1 else _beside(fitting, placed, front, kept),
+        refused=refused,
+        beaten=_count(fitting, placed, good, offers) - _count(fitting, placed, front, offers),
+        tried=tried,
+    )
+
+
+def _count(fitting: Evaluated, placed: Sequence[Placed], rows: Sequence[IntArray], offers: IntArray) -> int:
+    """On how many offers the rows of each kind of deployment are options, all together."""
+    shape = fitting.candidates.shape
+    return int(sum(offers[shape[part.rows[own]]].sum() for part, own in zip(placed, rows, strict=True)))
 
 
 def _front(

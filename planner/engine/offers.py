@@ -173,6 +173,7 @@ def select_offers(table: OfferTable, question: PlaceAndPurchase, today: date) ->
                     limit=None,
                     unit="offers",
                     count=removed,
+                    tried=False,
                 )
             )
     if len(mask) and not mask.any():
@@ -262,11 +263,12 @@ def unknown_names(table: OfferTable, question: PlaceAndPurchase) -> list[FieldEr
 
 
 def in_stock(table: OfferTable, offer: IntArray, nodes: IntArray) -> tuple[BoolArray, tuple[Rejection, ...]]:
-    """Which (offer, number of nodes) pairs the offer has nodes for; and the offers that have too few for any."""
+    """Which (offer, number of nodes) pairs the offer has nodes for; and the offers that have too few for others."""
     enough = nodes <= table.available_nodes[offer]
     rejections = []
-    for row in np.setdiff1d(offer[~enough], offer[enough]).tolist():
-        fewest, available = int(nodes[offer == row].min()), int(table.available_nodes[row])
+    for row in np.unique(offer[~enough]).tolist():
+        short = nodes[(offer == row) & ~enough]
+        fewest, available = int(short.min()), int(table.available_nodes[row])
         found = table.offers[row]
         rejections.append(
             Rejection(
@@ -276,7 +278,7 @@ def in_stock(table: OfferTable, offer: IntArray, nodes: IntArray) -> tuple[BoolA
                 value=float(fewest),
                 limit=float(available),
                 unit="nodes",
-                count=1,
+                count=len(short),
             )
         )
     return enough, tuple(rejections)

@@ -71,3 +71,5 @@ class TrainingPlan(Plan):
     stored_gib: float = 0.0
     """Checkpoints kept, and the data."""
     flops_total: float
+    layouts_tried: int = 0
+    """Of all clusters together: an option is the fastest that fits its own."""

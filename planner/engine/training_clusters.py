@@ -91,7 +91,14 @@ def _refusal(shape: Shape, question: TrainingQuestion, framework: FrameworkProfi
 
 def _rejection(shape: Shape, code: str, reason: str, count: int) -> Rejection:
     return Rejection(
-        subject=node_words(shape), code=code, reason=reason, value=None, limit=None, unit="offers", count=count
+        subject=node_words(shape),
+        code=code,
+        reason=reason,
+        value=None,
+        limit=None,
+        unit="offers",
+        count=count,
+        tried=False,
     )
 
 
@@ -114,6 +121,7 @@ def _wrong_count(shape: Shape, question: TrainingQuestion, count: int) -> Reject
         limit=shape.gpu_count * question.max_nodes,
         unit="GPUs",
         count=count,
+        tried=False,
     )
 
 

@@ -85,14 +85,13 @@ def plan_training(
     )
     rejections: list[Rejection] = [*selection.rejections, *clusters.rejections]
     options: tuple[TrainingOption, ...] = ()
-    found, tried = 0, 0
+    found = tried = layouts = 0
     over: list[Advice] = []
     if clusters.sizes:
         result = search_layouts(run.work, run.layout_question, clusters.hardware, clusters.sizes, profiles)
-        tried = result.tried
-        rejections += reject_clusters(
-            result, clusters, table.shapes, run, offers_of[np.searchsorted(used, clusters.shapes)]
-        )
+        offers = offers_of[np.searchsorted(used, clusters.shapes)]
+        layouts, tried = result.tried, sum(int(offers[size.node]) for size in clusters.sizes)
+        rejections += reject_clusters(result, clusters, table.shapes, run, offers)
         ranking = rank_options(result.best, clusters, table, offer_rows, run, question)
         rejections += reject_options(ranking, table, run, question)
         over += advise_limits(
@@ -121,6 +120,7 @@ def plan_training(
         recommended=recommended(options),
         options_found=found,
         options_tried=tried,
+        layouts_tried=layouts,
         rejections=in_order(rejections),
         advice=(
             *warnings(arch),

@@ -90,7 +90,7 @@ def _layouts_per_s(question: Mapping[str, Any]) -> float:
     rates = []
     for _ in range(ROUNDS):
         start = time.process_time()
-        tried = plan_training(question).options_tried
+        tried = plan_training(question).layouts_tried
         rates.append(tried / (time.process_time() - start))
     return statistics.median(rates)
 

@@ -188,6 +188,36 @@ def test_rejections_are_grouped_by_reason_the_commonest_first() -> None:
     assert groups[1].lines[0].numbers == "131 ms; limit 100 ms"
 
 
+def test_all_options_tried_are_accounted_for() -> None:
+    plan = plan_factory()
+    rejected = sum(rejection.count for rejection in plan.rejections)
+    filtered = Rejection(
+        subject="122 offers",
+        code="filter_countries",
+        reason="",
+        value=None,
+        limit=None,
+        unit="",
+        count=122,
+        tried=False,
+    )
+    plan = replace(
+        plan,
+        options_beaten=plan.options_tried - plan.options_found - rejected,
+        rejections=(*plan.rejections, filtered),
+    )
+    assert present_inference(plan, {}, "").accounted == (
+        "Tried: 9,412. Of these 8 meet the question, 8,107 would but are neither cheaper nor faster than another on "
+        "the same nodes, and 1,297 are rejected. 122 more are ruled out untried, each offer counted once."
+    )
+    empty = replace(plan, options=(), options_found=0, options_beaten=0, options_tried=rejected, recommended="")
+    assert present_inference(empty, {}, "").accounted.startswith(
+        "Tried: 1,297. Of these 0 meet the question and 1,297 are rejected. 122 more"
+    )
+    # A saved plan keeps no rejections.
+    assert present_inference(replace(plan, rejections=()), {}, "").accounted == ""
+
+
 def test_nothing_fits_gives_numeric_ways_out_with_links() -> None:
     answer = present_inference(empty_plan_factory(), {"model": "X", "users": "5", "ttft_ms": "100"}, "")
     assert not answer.has_options
