@@ -11,13 +11,13 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import ChartGroup, KeyFigure
+from frontend.answers.simulated_incidents import incident_rows, rows_note
 from frontend.answers.simulated_job import job_figures, job_sentence
 from frontend.answers.simulation_charts import chart_groups
-from frontend.answers.simulation_words import PERCENTILES, as_number, hours, incident_cells, pace
+from frontend.answers.simulation_words import PERCENTILES, as_number, hours, pace
 from frontend.sentences import kept
 from frontend.stated import option_words
 
-MOST_INCIDENTS = 200
 MANY_TIMES = 10
 """From here on a difference reads better as a multiple than in percent."""
 STATISTICS = ("p50", "p90", "p95", "p99")
@@ -39,19 +39,23 @@ class SimulationShown:
     notes: tuple[str, ...]
     incidents: tuple[tuple[str, str, str, str], ...]
     """When, what, which replica, requests lost."""
+    incidents_note: str
+    """How many of how many, where not all."""
     regions: tuple[tuple[str, ...], ...]
     """Name, replicas, requests, share within the limits, TTFT, TPOT, cost."""
 
 
 def present_simulation(result: Mapping[str, Any]) -> SimulationShown:
     """Charts and figures of a simulation's result."""
+    incidents = incident_rows(result)
     return SimulationShown(
         sentence=_sentence(result),
         figures=_figures(result),
         groups=tuple(chart_groups(result)),
         facts=_facts(result),
         notes=tuple(_note(text, result) for text in result.get("notes", ())),
-        incidents=tuple(incident_cells(each) for each in result["incidents"]["first"][:MOST_INCIDENTS]),
+        incidents=incidents,
+        incidents_note=rows_note(result, len(incidents)),
         regions=tuple(_region(each) for each in result.get("regions", ())),
     )
 

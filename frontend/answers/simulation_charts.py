@@ -12,10 +12,10 @@ from django.utils.translation import ngettext
 
 from frontend import numbers
 from frontend.answers.shown import Chart, ChartGroup, Part
-from frontend.answers.simulation_words import KINDS, PERCENTILES, as_number, incident_cells
+from frontend.answers.simulated_incidents import events_chart, listed_of, marked_losses
+from frontend.answers.simulation_words import PERCENTILES, as_number
 from frontend.figures import canvas, curves, run_events
 
-MOST_BREAKS = 40
 GROUPS = {
     "main": ("run-ttft", "run-tpot", "run-replicas", "run-cost"),
     "load": ("run-load", "run-queue", "run-events", "run-ecdf"),
@@ -48,10 +48,15 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
     if any(requests["dropped"]):
         rates[_("Dropped")] = _rates(requests, "dropped", span)
     yield _linear(
-        "run-load", _demand_finding(rates, requests, span), requests["bin_s"], span, rates, _counted(_("Requests/s"))
+        "run-load",
+        _demand_finding(rates, requests, span),
+        requests["bin_s"],
+        span,
+        rates,
+        _measured(_("Requests/s"), _("req/s")),
     )
-    if result["incidents"]["first"]:
-        yield _events(result, span)
+    if listed_of(result):
+        yield events_chart(result, span)
     waiting = {_("Waiting, most"): queue["waiting_max"], _("Running"): queue["running"]}
     longest = max((value or 0 for value in queue["waiting_max"]), default=0)
     yield _linear(
@@ -61,7 +66,7 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
         queue["bin_s"],
         span,
         waiting,
-        canvas.Axis(title=_("Requests"), tick=numbers.rounded, is_count=True),
+        canvas.Axis(title=_("Requests"), tick=numbers.rounded, is_count=True, unit=_("requests")),
     )
     yield from _heat(timeline, span)
     yield _kv(timeline, span)
@@ -75,24 +80,19 @@ def _latency(result: Mapping[str, Any], name: str, title: str) -> Chart:
     axis = canvas.Axis(
         title=_("%(name)s, log scale") % {"name": name.upper()},
         tick=numbers.duration,
+        unit="ms",
         limit=limit,
         limit_label=_("limit %(limit)s") % {"limit": numbers.duration(limit)},
     )
     worst = max((value for value in lines.get("p95", ()) if value is not None), default=None)
-    breaks = _breaks(result)
+    breaks, note = marked_losses(result)
     figure = curves.over_time(requests["bin_s"], result["duration_s"], lines, axis, is_log=True, breaks_s=breaks)
     return Chart(
         id=f"run-{name}",
         title=_("%(what)s: p95 at worst %(worst)s") % {"what": title, "worst": numbers.duration(worst)},
         figure=figure,
-        note=_("Dotted: a node failed or was taken away.") if breaks else "",
+        note=note,
     )
-
-
-def _breaks(result: Mapping[str, Any]) -> list[float]:
-    """When nodes went, where they are few enough to be told apart."""
-    found = [each["at_s"] for each in result["incidents"]["first"] if each["kind"] in ("failed", "interrupted")]
-    return found if len(found) <= MOST_BREAKS else []
 
 
 def _replicas(timeline: Mapping[str, Any], span: float) -> Chart:
@@ -102,10 +102,10 @@ def _replicas(timeline: Mapping[str, Any], span: float) -> Chart:
         name=_("Demand"),
         values=_rates(requests, "arrived", span),
         bin_s=requests["bin_s"],
-        axis=canvas.Axis(title=_("Requests/s"), tick=numbers.rounded),
+        axis=canvas.Axis(title=_("Requests/s"), tick=numbers.rounded, unit=_("req/s")),
     )
     counts = {_("Ready"): replicas["ready"], _("Billed"): replicas["billed"]}
-    axis = canvas.Axis(title=_("Replicas"), tick=numbers.rounded, is_count=True)
+    axis = canvas.Axis(title=_("Replicas"), tick=numbers.rounded, is_count=True, unit=_("replicas"))
     figure = curves.over_time(replicas["bin_s"], span, counts, axis, is_log=False, beside=demand)
     return Chart(id="run-replicas", title=_replica_finding(replicas), figure=figure)
 
@@ -116,7 +116,7 @@ def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
     rows = canvas.Axis(title=_("Replica"), tick=numbers.rounded)
     parts = (
         ("kv", _("KV caches by replica"), canvas.Axis(title=_("KV blocks in use"), tick=numbers.percent, hover=SHARE)),
-        ("waiting", _("Queues by replica"), canvas.Axis(title=_("Requests waiting"), tick=_whole)),
+        ("waiting", _("Queues by replica"), canvas.Axis(title=_("Requests waiting"), tick=_whole, unit=_("requests"))),
     )
     for name, what, value in parts:
         highest = max((each or 0.0 for row in heat[name] for each in row), default=0.0)
@@ -151,41 +151,6 @@ def _scale(highest: float, value: canvas.Axis) -> tuple[Part, ...]:
     )
 
 
-def _events(result: Mapping[str, Any], span: float) -> Chart:
-    """What broke and when, what was scaled, what came up."""
-    incidents = result["incidents"]
-    happened = [
-        run_events.Event(
-            at_s=each["at_s"],
-            kind=str(KINDS.get(each["kind"], each["kind"])),
-            words=_words_of(each),
-            weight=each["lost_requests"],
-        )
-        for each in incidents["first"]
-    ]
-    kinds = [str(name) for name in KINDS.values() if any(event.kind == str(name) for event in happened)]
-    counts = incidents.get("counts", {})
-    broken = sum(counts.get(kind, 0) for kind in ("failed", "interrupted"))
-    title = (
-        _("Nodes were lost %(n)s times, %(lost)s requests sent again")
-        % {"n": numbers.fixed(broken), "lost": numbers.fixed(incidents.get("lost_requests"))}
-        if broken
-        else _("What happened to the fleet, and when")
-    )
-    return Chart(id="run-events", title=title, figure=run_events.events(span, happened, kinds))
-
-
-def _words_of(incident: Mapping[str, Any]) -> str:
-    """One incident as a line."""
-    at, what, replica, lost = incident_cells(incident)
-    line = f"{at} · {what}"
-    if incident["replica"] is not None:
-        line += " · " + _("replica %(n)s") % {"n": replica}
-    if incident["lost_requests"]:
-        line += " · " + ngettext("%(n)s request lost", "%(n)s requests lost", incident["lost_requests"]) % {"n": lost}
-    return line
-
-
 def _rates(requests: Mapping[str, Any], name: str, span: float) -> list[float | None]:
     """Counts a second; the last bin is as long as the run was in it, where it was for a tenth of it."""
     bin_s = requests["bin_s"]
@@ -207,8 +172,8 @@ def _linear(
     return Chart(id=name, title=title, figure=curves.over_time(bin_s, span, lines, axis, is_log=False))
 
 
-def _counted(title: str) -> canvas.Axis:
-    return canvas.Axis(title=title, tick=numbers.rounded)
+def _measured(title: str, unit: str) -> canvas.Axis:
+    return canvas.Axis(title=title, tick=numbers.rounded, unit=unit)
 
 
 def _demand_finding(rates: Mapping[str, Sequence[float | None]], requests: Mapping[str, Any], span: float) -> str:
@@ -256,7 +221,7 @@ def _cost(result: Mapping[str, Any], replicas: Mapping[str, Any], span: float) -
     whole, total = sum(billed) or 1.0, as_number(result["cost_usd"]) or 0.0
     grown: list[float | None] = [total * part / whole for part in accumulate(billed)]
     title = _("The bill grows to %(cost)s") % {"cost": numbers.money(total)}
-    return _linear("run-cost", title, replicas["bin_s"], span, {_("Cost so far"): grown}, _counted("USD"))
+    return _linear("run-cost", title, replicas["bin_s"], span, {_("Cost so far"): grown}, _measured("USD", "USD"))
 
 
 def _distribution(result: Mapping[str, Any]) -> Iterator[Chart]:

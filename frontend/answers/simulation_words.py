@@ -5,39 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from frontend import numbers
 from planner.engine.units import HOURS_PER_MONTH
 
 PERCENTILES = ("p50", "p95", "p99")
-INCIDENTS: dict[str, str | Promise] = {
-    "scaled": gettext_lazy("Replicas wanted: %(n)s"),
-    "failed": gettext_lazy("A node failed"),
-    "noticed": gettext_lazy("Notice of a spot interruption"),
-    "interrupted": gettext_lazy("Spot node taken away"),
-    "repaired": gettext_lazy("Node repaired"),
-    "ready": gettext_lazy("Replica ready"),
-    "upgraded": gettext_lazy("Replica upgraded"),
-}
-KINDS: dict[str, str | Promise] = {
-    "failed": gettext_lazy("Node failed"),
-    "noticed": gettext_lazy("Spot notice"),
-    "interrupted": gettext_lazy("Spot taken"),
-    "repaired": gettext_lazy("Repaired"),
-    "upgraded": gettext_lazy("Upgraded"),
-    "scaled": gettext_lazy("Scaled"),
-    "ready": gettext_lazy("Ready"),
-}
-"""The rows of the picture of what happened."""
 
 
-def incident_cells(incident: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    what = str(INCIDENTS.get(incident["kind"], incident["kind"])) % {"n": numbers.fixed(incident["replicas"])}
-    replica = numbers.fixed(incident["replica"])
-    return hours(incident["at_s"]), what, replica, numbers.fixed(incident["lost_requests"])
+def clock(seconds: float) -> str:
+    """A time of a run to the second, as hours, minutes and seconds; days before them.
+
+    >>> clock(2247.4), clock(3600.0), clock(93_784.0)
+    ('0:37:27', '1:00:00', '1 d 2:03:04')
+    """
+    whole = round(seconds)
+    days, rest = divmod(whole, 86_400)
+    time = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02}"
+    return f"{numbers.fixed(days)} {_('d')} {time}" if days else time
 
 
 def hours(seconds: float) -> str:

@@ -47,8 +47,19 @@ class Axis:
     """Where its ticks stand; round values where none are named."""
     hover: str = ",.4~g"
     """How a value reads on hover, in d3's terms."""
+    unit: str = ""
+    """Of a value on hover, where ``hover`` doesn't write it."""
     is_count: bool = False
     """Of things that come whole: no ticks between."""
+
+    @property
+    def shown(self) -> str:
+        """A value on hover, with its unit, as a template for y."""
+        return self.of("y")
+
+    def of(self, name: str) -> str:
+        """The same for another of a point's values."""
+        return f"%{{{name}:{self.hover}}}" + (f" {self.unit}" if self.unit else "")
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -57,6 +57,8 @@ TIME_UNITS = (
     (86_400.0, gettext_lazy("d"), float("inf")),
 )
 """Seconds of a unit, its name, and up to how many of it an axis has."""
+TIME_HOVER = ",.4~g"
+"""A time on hover, as d3 writes it."""
 
 
 def time_unit(duration_s: float) -> tuple[float, str]:
@@ -107,10 +109,9 @@ def over_time(
         else linear_axis(y, max([*known, y.limit or 0.0], default=1.0))
     )
     layout["xaxis"]["range"] = [0, duration_s / size]
-    traces = [
-        _line(n, name, times(values, bin_s, size), values, unit, y.hover)
-        for n, (name, values) in enumerate(shown.items())
-    ]
+    # The time is said once for all lines, with its unit.
+    layout["xaxis"] |= {"hoverformat": TIME_HOVER, "ticksuffix": f" {unit}", "showticksuffix": "last"}
+    traces = [_line(n, name, times(values, bin_s, size), values, y) for n, (name, values) in enumerate(shown.items())]
     layout["showlegend"] = len(lines) + (beside is not None) > 1
     layout["hovermode"] = "x"
     layout["shapes"] = [_break_line(at_s / size) for at_s in breaks_s]
@@ -119,7 +120,7 @@ def over_time(
         layout["annotations"].append(_limit_words(y, is_log=is_log))
     if beside is not None:
         xs = times(beside.values, beside.bin_s, size)
-        trace = _line(len(traces), beside.name, xs, beside.values, unit, beside.axis.hover)
+        trace = _line(len(traces), beside.name, xs, beside.values, beside.axis)
         traces.append(trace | {"yaxis": "y2"})
         most = max((value for value in beside.values if value is not None), default=1.0)
         layout["yaxis2"] = linear_axis(beside.axis, most) | {"overlaying": "y", "side": "right", "showgrid": False}
@@ -143,7 +144,7 @@ def times(values: Sequence[Any], bin_s: float, size: float) -> list[float]:
     return [(place + 0.5) * bin_s / size for place in range(len(values))]
 
 
-def _line(n: int, name: str, xs: Sequence[float], values: Values, unit: str, hover: str) -> Figure:
+def _line(n: int, name: str, xs: Sequence[float], values: Values, axis: Axis) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -151,7 +152,7 @@ def _line(n: int, name: str, xs: Sequence[float], values: Values, unit: str, hov
         "x": xs,
         "y": list(values),
         "line": {"color": SERIES[n % len(SERIES)], "width": 2, "dash": DASHES[n % len(DASHES)]},
-        "hovertemplate": f"{name}: %{{y:{hover}}}<extra>%{{x:.4~g}} {unit}</extra>",
+        "hovertemplate": f"{name}: {axis.shown}<extra></extra>",
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontend.figures.canvas import HEAT, LINE, PANEL, SERIES, SYMBOLS, Axis, Figure, framed
-from frontend.figures.curves import Values, time_title, time_unit, times
+from frontend.figures.curves import TIME_HOVER, Values, time_title, time_unit, times
 
 FEW_ROWS = 24
 """Of a heat map: so many have room for a line between them."""
@@ -15,7 +15,7 @@ FEW_ROWS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened at a time: its kind in words, and all of it."""
+    """Something that happened at a time: its kind in words, and all of it, the time too."""
 
     at_s: float
     kind: str
@@ -55,7 +55,7 @@ def heat_map(bin_s: float, duration_s: float, columns: Sequence[Values], rows: A
         "colorscale": [[0, PANEL], [0.02, HEAT[0]], [0.5, HEAT[1]], [1, HEAT[2]]],
         # Its own scale would be filled by an inline style: the legend beside the chart says what the colours mean.
         "showscale": False,
-        "hovertemplate": f"%{{y}}: %{{z:{value.hover}}}<extra>%{{x:.4~g}} {unit}</extra>",
+        "hovertemplate": f"{rows.title} %{{y}}: {value.of('z')}<extra>%{{x:{TIME_HOVER}}} {unit}</extra>",
     }
     return {"data": [trace], "layout": layout}
 
@@ -88,7 +88,7 @@ def events(duration_s: float, happened: Sequence[Event], kinds: Sequence[str]) -
                 "x": [event.at_s / size for event in own],
                 "y": [kind] * len(own),
                 "customdata": [event.words for event in own],
-                "hovertemplate": f"%{{customdata}}<extra>%{{x:.4~g}} {unit}</extra>",
+                "hovertemplate": "%{customdata}<extra></extra>",
                 "marker": {
                     "color": SERIES[n % len(SERIES)],
                     "symbol": SYMBOLS[n % len(SYMBOLS)],

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
 
 from planner.engine.simulate.distributions import Distribution
+from planner.engine.simulate.incidents import Incidents, joined
 from planner.engine.simulate.layout import Array
 from planner.engine.simulate.lifecycle import Incident
 from planner.engine.simulate.merging import added, merge
@@ -48,8 +49,8 @@ class Served:
     """A simulated fleet: how it went, what happened to it, and what a reader should know."""
 
     outcome: Outcome
-    incidents: tuple[Incident, ...]
-    """In order of time."""
+    happened: Incidents
+    """To the fleet."""
     pools: tuple[RentedPool, ...]
     """In the order of the outcome's ``unit_hours``."""
     replicas: int
@@ -81,15 +82,16 @@ def together(parts: Sequence[Served]) -> Served:
     """Fleets that ran apart as one; the order of parts is that of replicas and pools."""
     if len(parts) == 1:
         return parts[0]
-    incidents: list[Incident] = []
+    happened: list[Incidents] = []
     places = pools = 0
     for part in parts:
-        incidents += (_moved(incident, places, pools) for incident in part.incidents)
+        kept = tuple(_moved(incident, places, pools) for incident in part.happened.kept)
+        happened.append(replace(part.happened, kept=kept))
         places += len(part.outcome.busy_s)
         pools += len(part.pools)
     return Served(
         outcome=merge([part.outcome for part in parts]),
-        incidents=tuple(sorted(incidents, key=lambda incident: incident.at_s)),
+        happened=joined(happened),
         pools=tuple(pool for part in parts for pool in part.pools),
         replicas=sum(part.replicas for part in parts),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
@@ -105,7 +107,7 @@ def pack(served: Served) -> bytes:
     """``served`` as bytes; the same value gives the same bytes."""
     arrays: dict[str, Array] = {}
     facts: dict[str, Any] = {
-        "incidents": [asdict(incident) for incident in served.incidents],
+        "happened": asdict(served.happened),
         "pools": [asdict(pool) for pool in served.pools],
         "replicas": served.replicas,
         "notes": list(served.notes),
@@ -139,11 +141,15 @@ def unpack(packed: bytes) -> Served:
         )
     return Served(
         outcome=Outcome(**members),
-        incidents=tuple(Incident(**incident) for incident in facts["incidents"]),
+        happened=_happened(**facts["happened"]),
         pools=tuple(RentedPool(**pool) for pool in facts["pools"]),
         replicas=facts["replicas"],
         notes=tuple(facts["notes"]),
     )
+
+
+def _happened(kept: Sequence[Mapping[str, Any]], **totals: Any) -> Incidents:
+    return Incidents(kept=tuple(Incident(**incident) for incident in kept), **totals)
 
 
 def _members(outcome: Outcome) -> Iterator[tuple[str, Any]]:

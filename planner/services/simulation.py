@@ -28,12 +28,13 @@ from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.warm_up import warm_up
 from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
+from planner.services.incident_report import incident_report
 from planner.services.plan_options import chosen_option
 from planner.services.planning import memory_profile_of, plan_with_catalog, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
 from planner.services.simulation_notes import cut_notes, fleet_notes, gateway_notes, hardware_note
-from planner.services.simulation_report import Costs, incident_report, report
+from planner.services.simulation_report import Costs, report
 
 Told = Callable[[int, float], None]
 """Told how many requests have arrived and the simulated seconds; may raise to stop."""
@@ -147,7 +148,7 @@ def serve(
     )
     return Served(
         outcome=outcome,
-        incidents=control.incidents,
+        happened=control.happened,
         pools=tuple(
             RentedPool(
                 region=0,
@@ -184,7 +185,7 @@ def describe(
         limits_ms={"ttft": question.ttft_ms, "tpot": question.tpot_ms},
     )
     return document | {
-        "incidents": incident_report(served.incidents),
+        "incidents": incident_report(served.happened),
         "option": options[0].id,
         "replicas": served.replicas,
         "settings": asdict(settings),

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from planner.engine.cost import CENT, HOURLY, PER_MILLION, quantize, usd_per_million_tokens
 from planner.engine.simulate.distributions import STATISTICS, Distribution
 from planner.engine.simulate.layout import Array
-from planner.engine.simulate.lifecycle import Incident
 from planner.engine.simulate.results import AtHome, Outcome
 from planner.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
-INCIDENTS_LISTED: Final = 1000
 CUMULATIVE_STEPS: Final = 100
 """Steps of the cumulative distributions; the last hundredth is finer."""
 HEAT_COLUMNS: Final = 120
@@ -88,18 +86,6 @@ def region_report(name: str, own: AtHome, costs: Costs, *, replicas: int, gpu_ho
         "tpot_ms": _latency(own.tpot),
         "goodput_share": _share(own.good, own.requests),
         "gpu_hours": gpu_hours,
-    }
-
-
-def incident_report(incidents: Sequence[Incident]) -> dict[str, Any]:
-    """What happened to the fleet: counts by kind, requests that were in flight, and the first of them in order."""
-    counts: dict[str, int] = {}
-    for incident in incidents:
-        counts[incident.kind] = counts.get(incident.kind, 0) + 1
-    return {
-        "counts": counts,
-        "lost_requests": sum(incident.lost_requests for incident in incidents),
-        "first": [asdict(incident) for incident in incidents[:INCIDENTS_LISTED]],
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.engine.question_reading import parse_question
 from planner.engine.workload import InferenceQuestion
+from planner.services.incident_report import incident_report
 from planner.services.plan_json import plain
 from planner.services.run_kind import ReportProgress, Spread
 from planner.services.served import Served, together, unpack
@@ -48,6 +49,8 @@ def run_document(sites: Sites, parts: Sequence[Served], *, wall_s: float = 0.0) 
     document = describe(served, sites.first, options, sites.job.scenario, wall_s=wall_s)
     if sites.job.regions[0].name:
         document["regions"] = _regions(sites, served)
+        names = [sites.job.regions[pool.region].name for pool in served.pools]
+        document["incidents"] = incident_report(served.happened, names)
     return document
 
 

@@ -28,7 +28,7 @@ def result() -> dict[str, Any]:
         "gpu_hours": 0.1, "cost_usd": "1.20", "usd_per_million_output_tokens": "3.10", "catalog_version": "v",
         "settings": {"seed": 4}, "notes": ["Generated traffic."],
         "ecdf": {"shares": [0.5, 1.0], "ttft_ms": [80.0, 150.0], "tpot_ms": [80.0, 150.0]},
-        "incidents": {"first": [{"at_s": 60.0, "kind": "scaled", "replica": None, "replicas": 3, "lost_requests": 0}]},
+        "incidents": {"listed": [{"at_s": 60.0, "kind": "scaled", "replica": None, "replicas": 3, "lost_requests": 0}]},
         "timeline": {
             "requests": {
                 "bin_s": 60.0, "arrived": [6, 6], "completed": [5, 6], "dropped": [1, 0],

@@ -200,16 +200,18 @@ def test_parts_come_back_from_bytes_as_they_were() -> None:
     )
     (task,) = sites_of(job).tasks()
     served = serve_task(job, task, nothing)
-    assert served.incidents
+    assert served.happened.kept
     back = unpack(pack(served))
     assert pack(back) == pack(served)
-    assert (back.incidents, back.pools, back.notes) == (served.incidents, served.pools, served.notes)
+    assert (back.happened, back.pools, back.notes) == (served.happened, served.pools, served.notes)
     assert back.outcome.duration_s == served.outcome.duration_s
     assert np.array_equal(back.outcome.timeline.ttft, served.outcome.timeline.ttft)
     assert back.outcome.samples.kv.dtype == served.outcome.samples.kv.dtype
     joined = together([served, back])
-    assert len(joined.incidents) == 2 * len(served.incidents)
-    assert [incident.at_s for incident in joined.incidents] == sorted(incident.at_s for incident in joined.incidents)
+    kept = joined.happened.kept
+    assert len(kept) == joined.happened.total == 2 * len(served.happened.kept)
+    assert [incident.at_s for incident in kept] == sorted(incident.at_s for incident in kept)
+    assert joined.happened.lost_requests == 2 * served.happened.lost_requests
 
 
 def test_a_part_of_another_catalog_is_refused() -> None:

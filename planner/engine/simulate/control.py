@@ -9,6 +9,7 @@ from functools import partial
 from planner.engine.simulate.autoscaling import HpaState, Keda, KedaState, Reading
 from planner.engine.simulate.clock import Clock
 from planner.engine.simulate.disruption import Disruption
+from planner.engine.simulate.incidents import Incidents
 from planner.engine.simulate.lifecycle import Autoscaler, Incident, PoolLife
 from planner.engine.simulate.places import Places
 from planner.engine.simulate.readings import Meter, read_metric
@@ -43,9 +44,14 @@ class FleetControl:
         self._places.incidents.clear()
 
     @property
+    def happened(self) -> Incidents:
+        """What happened: all counted, of much the most telling."""
+        return self._places.incidents.read()
+
+    @property
     def incidents(self) -> tuple[Incident, ...]:
-        """What happened, in order."""
-        return tuple(self._places.incidents)
+        """What is kept of it, in order."""
+        return self.happened.kept
 
     def next_s(self) -> float:
         """The earliest event; never again once the last requests are beyond help."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from planner.engine.simulate.clock import Clock
+from planner.engine.simulate.incidents import IncidentLog
 from planner.engine.simulate.lifecycle import Incident, IncidentKind, PoolLife
 from planner.engine.simulate.run import Run
 
@@ -40,7 +41,7 @@ class Places:
         self.latest_version = [0] * len(lives)
         self.surge = [0] * len(lives)
         self.wanted = [pool.replicas for pool in run.fleet.pools]
-        self.incidents: list[Incident] = []
+        self.incidents = IncidentLog()
         self.unnoticed: set[int] = set()
         """Dead, and health checks haven't found out."""
         self.on_ready: list[Told] = []
@@ -49,7 +50,7 @@ class Places:
 
     def note(self, kind: IncidentKind, now_s: float, pool: int, **more: Any) -> None:
         """Keep an incident for the report."""
-        self.incidents.append(Incident(at_s=now_s, kind=kind, pool=pool, **more))
+        self.incidents.note(Incident(at_s=now_s, kind=kind, pool=pool, **more))
 
     def living(self, pool: int) -> list[int]:
         """Places that serve or will."""
