@@ -33,6 +33,11 @@ def trace_of(request: HttpRequest, run: Run | None) -> str:
     return trace if isinstance(trace, str) and may_use_trace(trace, user=request.user) else ""
 
 
+def lost_trace(request: HttpRequest, run: Run | None) -> bool:
+    """Whether the run before served a trace that isn't there for the visitor any more."""
+    return run is not None and bool(run.params.get("trace")) and not trace_of(request, run)
+
+
 def regions_of(run: Run | None) -> list[Any]:
     """The regions of a run."""
     regions = run.params.get("regions") if run is not None else None

@@ -63,6 +63,8 @@ TEXTS = (
     _("Empty: none."),
     _("Upgrade at"),
     _("A rolling upgrade; empty: none."),
+    _("Runs at a time"),
+    _("runs"),
     # Only of jobs that are started through the API; a run's page names what it was started with.
     _("Load cap"),
     _("Queue limit"),

@@ -25,6 +25,7 @@ from frontend.kinds import KINDS
 from frontend.progress_words import progress_words
 from frontend.query import TRAFFIC_WAYS, Asked, canonical_query, default_text, read_query
 from frontend.sentences import shown
+from frontend.simulation_fields import fields_of, in_address
 from frontend.stated import stated
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import limited
@@ -249,13 +250,7 @@ def _other_name(run: Run) -> str:
 
 def _simulation_link(run: Run, given: dict[str, str]) -> str:
     """The form this simulation was started from, filled in as it was."""
-    scenario, traffic = run.params.get("scenario", {}), run.params.get("traffic", {})
-    fields = {
-        f"{part}-{name}": str(value)
-        for part, raw in (("fleet", scenario), ("traffic", traffic))
-        for name, value in raw.items()
-    }
-    extra = urlencode({name: value for name, value in fields.items() if value not in ("", "None")} | {"from": run.uuid})
+    extra = urlencode({**in_address(fields_of(run)), "from": run.uuid})
     return f"{reverse('new-simulation')}?{canonical_query(given, InferenceQuestion)}&{extra}"
 
 
