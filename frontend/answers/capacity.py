@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from frontend import numbers, words
+from frontend.answers.capacity_charts import capacity_charts
+from frontend.answers.capacity_words import fleet_words, month_usd
 from frontend.answers.shown import Cell, Chart, Column
 from frontend.answers.simulation_words import as_number, hours, pace
-from frontend.figures import canvas, tried_fleets
 from frontend.sentences import kept
 
 CSV_COLUMNS = (
     *("replicas", "autoscaled", "scaling_target", "min_replicas", "max_replicas", "met", "cost_usd", "gpu_hours"),
     *("goodput_share", "goodput_requests_s", "ttft_ms", "tpot_ms", "duration_s", "dropped", "regions"),
+    *("usd_per_hour", "usd_per_month", "scaling_metric"),
 )
 
 
@@ -40,14 +41,21 @@ def present_capacity(result: Mapping[str, Any]) -> CapacityShown | None:
     if not search:
         return None
     at = words.choice(search["percentile"])
+    search, is_job = _with_metric(search, result), search.get("within_s") is not None
     return CapacityShown(
         sentence=_sentence(search),
         detail=_detail(search, at, result["duration_s"]),
-        charts=(_attainment(search), _goodput(search)) if search.get("within_s") is None else (_times(search),),
-        columns=_columns(at, is_job=search.get("within_s") is not None),
-        rows=tuple(_row(point, is_job=search.get("within_s") is not None) for point in search["tried"]),
+        charts=capacity_charts(search, result["duration_s"]),
+        columns=_columns(at, is_job=is_job),
+        rows=tuple(_row(point, result["duration_s"], is_job=is_job) for point in search["tried"]),
         chosen=search["chosen"],
     )
+
+
+def _with_metric(search: Mapping[str, Any], result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The search with what its targets are of; one stored by an older release doesn't say, its settings do."""
+    metric = None if "regions" in result else result["settings"].get("scaling_metric")
+    return {**search, "tried": [{"scaling_metric": metric, **point} for point in search["tried"]]}
 
 
 def csv_of_search(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
@@ -62,19 +70,19 @@ def _sentence(search: Mapping[str, Any]) -> str:
     chosen = search["tried"][search["chosen"]]
     money = {"cost": numbers.money(as_number(chosen["cost_usd"])), "share": numbers.percent(chosen["goodput_share"], 1)}
     if search.get("within_s") is not None:
-        time = {"fleet": _fleet(chosen), "time": hours(chosen["duration_s"]), **money}
+        time = {"fleet": fleet_words(chosen), "time": hours(chosen["duration_s"]), **money}
         if not chosen["met"]:
             return _("No fleet tried is done in time; the closest, %(fleet)s, takes %(time)s") % time
         return _("The cheapest fleet that is done in time: %(fleet)s, %(time)s, %(cost)s") % time
     if not chosen["met"]:
         return _("No fleet tried holds the limits; the closest, %(fleet)s, keeps %(share)s of requests within them") % {
-            "fleet": _fleet(chosen),
+            "fleet": fleet_words(chosen),
             **money,
         }
     return _(
         "The cheapest fleet that holds the limits: %(fleet)s, %(cost)s for the time, %(share)s of requests within them"
     ) % {
-        "fleet": _fleet(chosen),
+        "fleet": fleet_words(chosen),
         **money,
     }
 
@@ -94,120 +102,27 @@ def _detail(search: Mapping[str, Any], at: str, duration_s: float) -> str:
     if search["replicas"] is None and "most_replicas" in search:
         most = _("It ended at %(n)s replicas, the most to be tried: more may do, or none.")
         said.append(most % {"n": numbers.fixed(search["most_replicas"])})
-    if search["replicas"] is not None:
-        fewest = _("Without an autoscaler the fewest replicas that hold them are %(n)s.")
+    if fewest := _fewest(search):
         said.append(fewest % {"n": numbers.fixed(search["replicas"])})
     return " ".join(said)
 
 
-def _fleet(point: Mapping[str, Any]) -> str:
-    regions = point.get("regions")
-    if regions:
-        named = ", ".join(f"{region['name']}: {_size(region)}" for region in regions)
-        return f"{_size(point)} ({named})"
-    return _size(point)
-
-
-def _size(point: Mapping[str, Any]) -> str:
-    low, high = point["min_replicas"], point["max_replicas"]
-    if low is None:
-        return ngettext("%(n)s replica", "%(n)s replicas", point["replicas"]) % {"n": numbers.fixed(point["replicas"])}
-    sizes = {"low": numbers.fixed(low), "high": numbers.fixed(high)}
-    if point["scaling_target"] is None:
-        return _("%(low)s to %(high)s replicas") % sizes
-    return _("%(low)s to %(high)s replicas, target %(target)s") % {
-        **sizes,
-        "target": numbers.rounded(point["scaling_target"]),
-    }
-
-
-def _attainment(search: Mapping[str, Any]) -> Chart:
-    return _against_cost(
-        search,
-        "capacity-attainment",
-        _holding(search),
-        "goodput_share",
-        canvas.Axis(title=_("Share of requests within the limits"), tick=_share_tick(search)),
-    )
-
-
-def _holding(search: Mapping[str, Any]) -> str:
-    """What the chart of attainment shows: from what bill on the limits hold."""
-    holding = [as_number(point["cost_usd"]) or 0.0 for point in search["tried"] if point["met"]]
-    if not holding:
-        return _("No bill tried holds the limits")
-    return _("The limits hold from %(cost)s on") % {"cost": numbers.money(min(holding))}
-
-
-def _goodput(search: Mapping[str, Any]) -> Chart:
-    best = max((point["goodput_requests_s"] or 0.0 for point in search["tried"]), default=0.0)
-    return _against_cost(
-        search,
-        "capacity-goodput",
-        _("Goodput: at most %(n)s requests/s within the limits") % {"n": numbers.rounded(best)},
-        "goodput_requests_s",
-        canvas.Axis(title=_("Goodput, requests/s"), tick=_rate),
-    )
-
-
-def _times(search: Mapping[str, Any]) -> Chart:
-    """Of a job: how long each fleet takes."""
-    title = _("Done in time, %(time)s, from %(cost)s on")
-    holding = [as_number(point["cost_usd"]) or 0.0 for point in search["tried"] if point["met"]]
-    if not holding:
-        title = _("No fleet tried is done in %(time)s")
-    values = {"time": hours(search["within_s"]), "cost": numbers.money(min(holding, default=None))}
-    y = canvas.Axis(title=_("Hours until it is done"), tick=numbers.rounded)
-    return _against_cost(search, "capacity-time", title % values, "duration_s", y, unit=3600.0)
-
-
-def _share_tick(search: Mapping[str, Any]) -> Callable[[float], str]:
-    """Shares as the axis tells them apart: where all fleets hold the limits, they lie within a percent."""
-    shares = [point["goodput_share"] or 0.0 for point in search["tried"]]
-    span = max(shares, default=1.0) - min(shares, default=0.0)
-    places = 0 if span > 0.05 else 1 if span > 0.005 else 2
-    return lambda value: numbers.percent(value, places)
-
-
-def _rate(value: float) -> str:
-    return numbers.rounded(value, 5)
-
-
-def _against_cost(
-    search: Mapping[str, Any], name: str, title: str, key: str, y: canvas.Axis, unit: float = 1.0
-) -> Chart:
-    tried = [
-        tried_fleets.Tried(
-            cost=as_number(point["cost_usd"]) or 0.0,
-            value=(point[key] or 0.0) / unit,
-            label="" if point["autoscaled"] else numbers.fixed(point["replicas"]),
-            hover=_hover(point),
-            holds=point["met"],
-            is_chosen=place == search["chosen"],
-            group=_("With the autoscaler") if point["autoscaled"] else _("Fixed size"),
-        )
-        for place, point in enumerate(search["tried"])
-    ]
-    cost = canvas.Axis(title=_("USD for the time"), tick=lambda value: "$" + numbers.compact_money(value))
-    note = _("Numbers: replicas. Filled: holds the limits. Ringed: chosen.")
-    return Chart(id=name, title=title, figure=tried_fleets.against_cost(tried, cost, y), note=note)
-
-
-def _hover(point: Mapping[str, Any]) -> str:
-    return "<br>".join(
-        (
-            _fleet(point),
-            numbers.money(as_number(point["cost_usd"])),
-            _("%(share)s within the limits") % {"share": numbers.percent(point["goodput_share"], 1)},
-            f"TTFT {numbers.duration(point['ttft_ms'])}, TPOT {numbers.duration(point['tpot_ms'])}",
-        )
-    )
+def _fewest(search: Mapping[str, Any]) -> str:
+    """Of fleets that don't scale, where that isn't what the sentence says."""
+    if search["replicas"] is None:
+        return ""
+    if any(point["autoscaled"] for point in search["tried"]):
+        return _("Without an autoscaler the fewest replicas that hold them are %(n)s.")
+    if search["tried"][search["chosen"]]["replicas"] != search["replicas"]:
+        return _("The fewest replicas that hold them are %(n)s.")
+    return ""
 
 
 def _columns(at: str, *, is_job: bool) -> tuple[Column, ...]:
     return (
         Column(key="fleet", label=_("Fleet"), is_text=True),
-        Column(key="cost", label=_("Cost")),
+        *(() if is_job else (Column(key="month", label=_("Cost a month")),)),
+        Column(key="cost", label=_("Cost for the time")),
         Column(key="within", label=_("Time") if is_job else _("Within the limits")),
         Column(key="goodput", label=_("Goodput/s")),
         Column(key="ttft", label=f"TTFT {at}"),
@@ -217,10 +132,13 @@ def _columns(at: str, *, is_job: bool) -> tuple[Column, ...]:
     )
 
 
-def _row(point: Mapping[str, Any], *, is_job: bool) -> tuple[Cell, ...]:
-    cost = as_number(point["cost_usd"])
+def _row(point: Mapping[str, Any], duration_s: float, *, is_job: bool) -> tuple[Cell, ...]:
+    cost, month = as_number(point["cost_usd"]), month_usd(point, duration_s)
     return (
-        Cell(text=_fleet(point), sort=f"{point['autoscaled']:d}-{point['replicas']:08d}-{point['scaling_target']}"),
+        Cell(
+            text=fleet_words(point), sort=f"{point['autoscaled']:d}-{point['replicas']:08d}-{point['scaling_target']}"
+        ),
+        *(() if is_job else (_cell(month, numbers.money(month)),)),
         _cell(cost, numbers.money(cost)),
         _cell(point["duration_s"], hours(point["duration_s"]))
         if is_job

@@ -78,8 +78,8 @@ class FleetSearch:
                 self._note(each, served)
 
     def document(self) -> dict[str, Any]:
-        """All that was tried, by cost."""
-        order = sorted(range(len(self.points)), key=lambda place: (self.points[place]["cost_usd"], place))
+        """All that was tried, by what it costs an hour; of a job, until it is done."""
+        order = by_cost(self.points, is_job=self.within_s is not None)
         return {
             "replicas": self.smallest,
             "percentile": self.question.slo_percentile,
@@ -117,20 +117,31 @@ class FleetSearch:
         met = holds(self.question, served.outcome) and (
             self.within_s is None or served.outcome.duration_s <= self.within_s
         )
-        self.points.append(point(self.question, changes, served, met=met, usd=self.bill(served)))
-        if self.best is None or rank(self.points[-1]) < rank(self.points[self.chosen]):
+        tried = point(self.question, changes, served, met=met, usd=self.bill(served))
+        self.points.append(tried | {"scaling_metric": metric_of(self.scenario, changes)})
+        is_job = self.within_s is not None
+        if self.best is None or rank(self.points[-1], is_job=is_job) < rank(self.points[self.chosen], is_job=is_job):
             self.best, self.changes, self.chosen = served, changes, len(self.points) - 1
         return met
+
+
+def by_cost(points: Sequence[Mapping[str, Any]], *, is_job: bool = False) -> list[int]:
+    """The order of points by what they cost an hour, for a fleet too small runs on until its backlog is gone."""
+    return sorted(range(len(points)), key=lambda place: (*_costs(points[place], is_job=is_job), place))
+
+
+def _costs(tried: Mapping[str, Any], *, is_job: bool) -> tuple[Decimal, ...]:
+    return (tried["cost_usd"],) if is_job else (tried["usd_per_hour"] or Decimal(0), tried["cost_usd"])
 
 
 def _between(low: float, high: float, share: float) -> float:
     return low + (high - low) * share
 
 
-def rank(tried: Mapping[str, Any]) -> tuple[Any, ...]:
+def rank(tried: Mapping[str, Any], *, is_job: bool = False) -> tuple[Any, ...]:
     """What holds the limits is preferred, the cheapest of it; else what comes closest to holding them."""
     if tried["met"]:
-        return (0, tried["cost_usd"], tried["replicas"])
+        return (0, *_costs(tried, is_job=is_job), tried["replicas"])
     # Where none keeps a request within them, the one that is soonest is closest: not the cheapest.
     waits = tuple(math.inf if tried[name] is None else tried[name] for name in ("ttft_ms", "tpot_ms"))
     return (1, -(tried["goodput_share"] or 0.0), *waits, tried["cost_usd"])
@@ -181,6 +192,11 @@ def holds(question: InferenceQuestion, outcome: Outcome | AtHome) -> bool:
         tpot_s=None if question.tpot_ms is None else question.tpot_ms / 1e3,
         percentile=question.slo_percentile,
     )
+
+
+def metric_of(scenario: SimulationQuestion, changes: Changes) -> str | None:
+    """What the target of a run's autoscaler is of; None where it has no autoscaler."""
+    return scenario.scaling_metric if "scaling_target" in changes else None
 
 
 def point(question: InferenceQuestion, changes: Changes, served: Served, *, met: bool, usd: Decimal) -> dict[str, Any]:

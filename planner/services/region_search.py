@@ -20,7 +20,17 @@ from planner.engine.simulate.results import Outcome
 from planner.engine.workload import InferenceQuestion
 from planner.services.capacity_question import CapacityQuestion
 from planner.services.fleet_limits import no_limits
-from planner.services.fleet_search import FIXED, Changes, Share, holds, point, rank, scaling_changes
+from planner.services.fleet_search import (
+    FIXED,
+    Changes,
+    Share,
+    by_cost,
+    holds,
+    metric_of,
+    point,
+    rank,
+    scaling_changes,
+)
 from planner.services.served import Served, together
 from planner.services.simulation_region import Region
 
@@ -88,8 +98,8 @@ class RegionSearch:
             self._autoscaled(runs, self.smallest, busiest)
 
     def document(self) -> dict[str, Any]:
-        """All that was tried with all regions, by cost."""
-        order = sorted(range(len(self.points)), key=lambda place: (self.points[place]["cost_usd"], place))
+        """All that was tried with all regions, by what it costs an hour."""
+        order = by_cost(self.points)
         return {
             "replicas": None if self.smallest is None else sum(self.smallest),
             "percentile": self.question.slo_percentile,
@@ -182,7 +192,8 @@ class RegionSearch:
         met = all(holds(self.question, served.of_region(place)) for place in range(len(self.regions)))
         tried = point(self.question, _totals(changes), served, met=met, usd=self.bill(served))
         tried["regions"] = [
-            {"name": region.name, **_shown(each)} for region, each in zip(self.regions, changes, strict=True)
+            {"name": region.name, **_shown(each), "scaling_metric": metric_of(region.scenario, each)}
+            for region, each in zip(self.regions, changes, strict=True)
         ]
         self.points.append(tried)
         if not self.best or rank(tried) < rank(self.points[self.chosen]):

@@ -13,6 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
+from frontend.answers.capacity_words import target_words
 from planner.models import Run, RunStatus
 from tests.frontend.simulation_pages import FORM, figures_of, post, result, searched
 
@@ -127,7 +128,62 @@ def test_a_bill_is_also_a_pace(client: Client, search: Run) -> None:
     text = client.get(f"/runs/{search.uuid}/").content.decode()
     assert "$36.00 an hour, $26,300 a month</dd>" in text
     assert "At this pace: $90.00 an hour, $65,700 a month." in text
-    assert "The limits hold from $3.00 on" in text
+    assert "The limits hold from $65,700 a month on" in text
+    chart = figures_of(client, search)["capacity-attainment"]
+    assert chart["layout"]["xaxis"]["title"]["text"] == "USD a month"
+    assert sorted(x for trace in chart["data"][:2] for x in trace["x"]) == pytest.approx([43_800, 65_700, 87_600])
+
+
+def fleets(*sizes: tuple[int, float, str, str, bool]) -> list[dict[str, Any]]:
+    """Fixed fleets: replicas, hours that the run took, its bill and what it is a month, whether the limits hold."""
+    base = searched()["tried"][2]
+    return [
+        base
+        | {"replicas": size, "duration_s": hours * 3600, "cost_usd": usd, "usd_per_month": month, "met": met}
+        | {"goodput_share": 0.99 if met else 0.2}
+        for size, hours, usd, month, met in sizes
+    ]
+
+
+def test_a_backlog_makes_no_small_fleet_dear(client: Client, search: Run) -> None:
+    """Too few replicas run on until all is answered: their bill is higher, their cost a month is not."""
+    tried = fleets((2, 4.2, "64.93", "11300.00", False), (6, 0.56, "26.07", "33900.00", False))
+    tried += fleets((7, 0.5, "25.67", "37500.00", True), (8, 0.5, "29.34", "42800.00", True))
+    found = searched() | {"tried": tried, "chosen": 2, "replicas": 7}
+    Run.objects.update(result={**result(), "search": found})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "The limits hold from $37,500 a month on" in text
+    assert "Without an autoscaler" not in text
+    assert "The cheapest fleet that holds the limits: 7 replicas, $25.67 for the time" in text
+    xs = figures_of(client, search)["capacity-attainment"]["data"][0]["x"]
+    assert xs == [11_300, 33_900, 37_500, 42_800]
+
+
+def test_dearer_fleets_that_do_not_hold_the_limits_are_told(client: Client, search: Run) -> None:
+    scaled = {"autoscaled": True, "min_replicas": 2, "max_replicas": 8, "scaling_metric": "concurrency"}
+    tried = fleets((3, 1, "4.00", "2900.00", True), (3, 1, "5.00", "3600.00", False), (4, 1, "6.00", "4300.00", False))
+    tried[1] |= scaled | {"scaling_target": 124.0}
+    tried[2] |= scaled | {"scaling_target": 74.1}
+    found = searched() | {"tried": tried, "chosen": 0, "replicas": 3}
+    Run.objects.update(result={**result(), "search": found})
+    text = client.get(f"/runs/{search.uuid}/").content.decode()
+    assert "The limits hold from $2,900 a month; 2 dearer fleets don&#x27;t hold them" in text
+    assert "2 to 8 replicas, target 74.1 requests at once a replica" in text
+    assert "Without an autoscaler the fewest replicas that hold them are 3." in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "target", "said"),
+    [
+        ("queue", 4.0, "4 requests waiting a replica"),
+        ("kv_use", 0.7, "70 % of the KV blocks in use"),
+        ("requests_per_s", 2.5, "2.5 requests/s a replica"),
+        ("utilization", 0.55, "55 % of the time busy"),
+        (None, 12.5, "12.5"),
+    ],
+)
+def test_a_target_says_what_it_is_of(metric: str | None, target: float, said: str) -> None:
+    assert target_words(metric, target) == said
 
 
 def test_the_smallest_fleet_of_an_unchanged_form_is_sized_for_the_plans_load(client: Client, catalog: object) -> None:

@@ -51,8 +51,9 @@ def test_finds_the_smallest_that_holds_and_shows_what_was_tried() -> None:
     assert result["ttft_ms"]["p95"] == tried[found["replicas"]]["ttft_ms"] <= 800
     assert found["limits_ms"] == {"ttft": 800.0, "tpot": 40.0}
     assert found["tried"][found["chosen"]]["replicas"] == found["replicas"]
-    costs = [float(point["cost_usd"]) for point in found["tried"]]
-    assert costs == sorted(costs)
+    rates = [float(point["usd_per_hour"]) for point in found["tried"]]
+    assert rates == sorted(rates)
+    assert all(point["scaling_metric"] is None for point in found["tried"])
     shares = [tried[size]["goodput_share"] for size in sorted(tried)]
     assert shares == sorted(shares)
     assert told == sorted(told)
@@ -81,9 +82,10 @@ def test_an_autoscaler_is_tried_around_the_size_found() -> None:
     floors = {point["min_replicas"] for point in scaled}
     assert len(scaled) == 4 * len(floors) >= 4
     assert all(point["max_replicas"] >= found["replicas"] for point in scaled)
+    assert {point["scaling_metric"] for point in scaled} == {"concurrency"}
     met = [point for point in found["tried"] if point["met"]]
     chosen = found["tried"][found["chosen"]]
-    assert chosen["cost_usd"] == min((point["cost_usd"] for point in met), key=float)
+    assert chosen["usd_per_hour"] == min((point["usd_per_hour"] for point in met), key=float)
     assert result["cost_usd"] == chosen["cost_usd"]
     if chosen["autoscaled"]:
         assert result["settings"]["scaling_target"] == chosen["scaling_target"]
@@ -172,7 +174,9 @@ def test_autoscalers_of_regions_are_tried_together() -> None:
     for point in scaled:
         busy, quiet = point["regions"]
         assert busy["scaling_target"] > 0
-        assert quiet == {"name": "b", "replicas": 1, "min_replicas": None, "max_replicas": None, "scaling_target": None}
+        assert busy["scaling_metric"] == "concurrency"
+        unset = dict.fromkeys(("min_replicas", "max_replicas", "scaling_target", "scaling_metric"))
+        assert quiet == {"name": "b", "replicas": 1, **unset}
         assert point["max_replicas"] == busy["max_replicas"] + 1
 
 
