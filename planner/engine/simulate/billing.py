@@ -64,6 +64,11 @@ class Bill:
         """Whether its unit is paid for now."""
         return bool(self._up[self.unit(replica)] > 0)
 
+    def are_rented(self, replicas: Array) -> Array:
+        """Whether the unit of each is paid for now."""
+        rented: Array = self._up[self.unit_of_replica[replicas]] > 0
+        return rented
+
     def neighbours(self, replica: int) -> list[int]:
         """All replicas of its unit, itself included."""
         return [int(other) for other in np.flatnonzero(self.unit_of_replica == self.unit(replica))]

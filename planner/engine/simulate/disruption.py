@@ -26,6 +26,10 @@ class Disruption:
     def _rental(self, place: int) -> int:
         return self._places.run.bill.rental(place)
 
+    def _is_gone(self, place: int, rental: int) -> bool:
+        """Whether the node of that rental has been given back, or lost."""
+        return not self._places.run.bill.is_rented(place) or self._rental(place) != rental
+
     def _arm(self, place: int, now_s: float) -> None:
         """Once a rental: a node's later replicas share its fate."""
         unit = self._places.run.bill.unit(place)
@@ -43,16 +47,17 @@ class Disruption:
 
     def _fail(self, place: int, rental: int, now_s: float) -> None:
         failures = self._life(place).failures
-        if failures is None or self._rental(place) != rental:
+        if failures is None or self._is_gone(place, rental):
             return
         places = self._places
+        places.close(place)
         for victim in places.run.bill.neighbours(place):
             if places.state[victim] in (OFF, DEAD):
                 continue
             lost = places.die(victim, now_s)
             places.note("failed", now_s, places.pool[victim], replica=victim, lost_requests=lost)
             places.clock.at(now_s + failures.detect_s, partial(self._detect, victim))
-            places.clock.at(now_s + failures.repair_s, partial(self._repair, victim))
+        places.clock.at(now_s + failures.repair_s, partial(self._repair, place))
 
     def _detect(self, place: int, now_s: float) -> None:
         if self._places.state[place] == DEAD:
@@ -61,27 +66,35 @@ class Disruption:
         self._places.reconcile(self._places.pool[place], now_s)
 
     def _repair(self, place: int, now_s: float) -> None:
-        if self._places.state[place] == DEAD:
-            self._places.switch_off(place, now_s)
-            self._places.note("repaired", now_s, self._places.pool[place], replica=place)
-            self._places.reconcile(self._places.pool[place], now_s)
+        """The node of a place may be used again, and all its places with it."""
+        places = self._places
+        places.reopen(place)
+        for victim in places.run.bill.neighbours(place):
+            if places.state[victim] == DEAD:
+                places.switch_off(victim, now_s)
+                places.note("repaired", now_s, places.pool[victim], replica=victim)
+        places.reconcile(places.pool[place], now_s)
 
     def _notice(self, place: int, rental: int, now_s: float) -> None:
         spot = self._life(place).spot
-        if spot is None or self._rental(place) != rental:
+        if spot is None or self._is_gone(place, rental):
             return
         places = self._places
+        places.close(place)
         for victim in places.run.bill.neighbours(place):
             if places.state[victim] == READY:
                 places.drain(victim)
                 places.note("noticed", now_s, places.pool[victim], replica=victim)
+            elif places.state[victim] == STARTING:
+                places.switch_off(victim, now_s)
         places.clock.at(now_s + spot.notice_s, partial(self._take_back, place, rental))
         places.reconcile(places.pool[place], now_s)
 
     def _take_back(self, place: int, rental: int, now_s: float) -> None:
+        places = self._places
+        places.reopen(place)
         if self._rental(place) != rental:
             return
-        places = self._places
         for victim in places.run.bill.neighbours(place):
             if places.state[victim] in (READY, DRAINING):
                 lost = places.run.take_down(victim, now_s)

@@ -1,7 +1,8 @@
 """The places that replicas of a fleet may take: off, starting, ready, draining or dead.
 
 Whatever changes, ``reconcile`` brings the number that are starting or ready to what their pool wants,
-as far as there are free places. Nodes fill from the lowest place up and empty from the highest down.
+as far as there are free places. Nodes that are rented fill up before another is, from the lowest place up, and
+empty from the highest down. A new node comes once, image and all, for however many of its replicas wait for it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ class Places:
         """Dead, and health checks haven't found out."""
         self.on_ready: list[Told] = []
         self.on_off: list[Told] = []
+        self.on_wanted: list[Told] = []
         self._epoch = np.zeros(len(self.pool), np.int64)
+        self._there_s = np.zeros(len(run.bill.gpus_of_unit))
+        """When each rented node is there, or will be."""
+        self._closed = np.zeros(len(self._there_s), np.int64)
+        """For how many reasons nothing is to start on a node: broken, being taken back, to be given back."""
 
     def note(self, kind: IncidentKind, now_s: float, pool: int, **more: Any) -> None:
         """Keep an incident for the report."""
@@ -77,13 +83,15 @@ class Places:
             self.wanted[pool] = replicas
             self.note("scaled", now_s, pool, replicas=replicas)
             self.reconcile(pool, now_s)
+            for told in self.on_wanted:
+                told(pool, now_s)
 
     def reconcile(self, pool: int, now_s: float) -> None:
         """Start or let go replicas until as many as wanted are starting or ready."""
         living = self.living(pool)
         limit = self.wanted[pool] + self.surge[pool]
         if len(living) < limit:
-            for place in self._in_state(pool, OFF)[: limit - len(living)]:
+            for place in self.free(pool)[: limit - len(living)]:
                 self._start(place, now_s)
             return
         # Those that don't serve yet go first, then the highest places, so that whole nodes empty.
@@ -91,14 +99,36 @@ class Places:
         for place in spare[: max(0, len(living) - limit)]:
             self.let_go(place, now_s)
 
+    def free(self, pool: int) -> list[int]:
+        """Places that may be started, those of nodes that are rented first."""
+        own = self.of_pool[pool]
+        bill = self.run.bill
+        free = own[(self.state[own] == OFF) & (self._closed[bill.unit_of_replica[own]] == 0)]
+        ordered: list[int] = free[np.argsort(~bill.are_rented(free), kind="stable")].tolist()
+        return ordered
+
+    def close(self, place: int) -> None:
+        """Start nothing more on its node."""
+        self._closed[self.run.bill.unit(place)] += 1
+
+    def reopen(self, place: int) -> None:
+        """Take one ``close`` back."""
+        self._closed[self.run.bill.unit(place)] -= 1
+
     def start_warm(self, place: int, now_s: float) -> None:
         """Ready at once: what runs when the simulation begins."""
+        self._there_s[self.run.bill.unit(place)] = now_s
         self.run.rent(place, now_s)
         self._become_ready(place, now_s)
 
     def _start(self, place: int, now_s: float) -> None:
         start = self.lives[self.pool[place]].start
-        seconds = start.restart_s if self.run.bill.is_rented(place) else start.cold_s
+        node = self.run.bill.unit(place)
+        seconds = start.cold_s
+        if self.run.bill.is_rented(place):
+            seconds = max(self._there_s[node] - now_s, 0.0) + start.restart_s
+        else:
+            self._there_s[node] = now_s + start.node_s
         self.run.rent(place, now_s)
         self._enter(place, STARTING)
         self.version[place] = self.latest_version[self.pool[place]]
