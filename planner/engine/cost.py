@@ -75,26 +75,16 @@ def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decima
 
 
 def input_output_split(
-    usd_per_hour: Decimal,
-    *,
-    input_tokens_per_s: float,
-    output_tokens_per_s: float,
-    prefill_s_per_token: float,
-    decode_s_per_token: float,
+    usd_per_hour: Decimal, input_share: float, *, input_tokens_per_s: float, output_tokens_per_s: float
 ) -> tuple[Decimal, Decimal]:
-    """$/M input and $/M output: the hour is shared by the GPU time each side takes.
+    """$/M input and $/M output of a bill of which input tokens bear ``input_share``.
 
-    An input token costs ``prefill_s_per_token`` of a replica's time, an output token
-    ``decode_s_per_token``; the bill is divided in that proportion, so that
-    input tokens x $/M input + output tokens x $/M output is the whole bill (handbook 9.2 a).
+    Input tokens x $/M input + output tokens x $/M output is the whole bill. With the share of GPU time that prompts
+    take this is the handbook's price by time (9.2 a).
 
-    >>> input_output_split(Decimal(24), input_tokens_per_s=20_000, output_tokens_per_s=0.0001,
-    ...                    prefill_s_per_token=1 / 20_000, decode_s_per_token=1 / 2_500)[0]
-    Decimal('0.333333')
+    >>> input_output_split(Decimal(24), 0.25, input_tokens_per_s=1000.0, output_tokens_per_s=500.0)
+    (Decimal('1.666667'), Decimal('10.000000'))
     """
-    input_weight = input_tokens_per_s * prefill_s_per_token
-    output_weight = output_tokens_per_s * decode_s_per_token
-    share = input_weight / (input_weight + output_weight)
-    input_usd = usd_per_million_tokens(usd_per_hour, input_tokens_per_s) * Decimal(repr(share))
-    output_usd = usd_per_million_tokens(usd_per_hour, output_tokens_per_s) * Decimal(repr(1 - share))
+    input_usd = usd_per_million_tokens(usd_per_hour, input_tokens_per_s) * Decimal(repr(float(input_share)))
+    output_usd = usd_per_million_tokens(usd_per_hour, output_tokens_per_s) * Decimal(repr(1.0 - float(input_share)))
     return quantize(input_usd, PER_MILLION), quantize(output_usd, PER_MILLION)

@@ -30,11 +30,9 @@ from planner.engine.inference_working import working
 from planner.engine.offers import OfferTable
 from planner.engine.rented_cluster import rented_cluster
 from planner.engine.sizing import Demand
+from planner.engine.token_prices import input_shares
 from planner.engine.units import GIB, SECONDS_PER_HOUR
 from planner.engine.workload import InferenceQuestion
-
-MOSTLY_PREFILL = 0.95
-"""The most of a replica's time that prompts are taken to fill: answers take some."""
 
 IntArray = NDArray[np.int64]
 ConfidenceOf = Callable[[str, int], Confidence]
@@ -55,8 +53,9 @@ def build_options(
     rows = np.unique(ranking.candidate[ranking.listed])
     capacity = _capacity(question, demand, sized, rows)
     admission = _admission(question, sized, log, rows)
+    shares = dict(zip(rows.tolist(), input_shares(question, demand, sized, rows).tolist(), strict=True))
     return tuple(
-        _option(question, demand, sized, ranking, table, confidence_of, log, today, row, capacity, admission)
+        _option(question, demand, sized, ranking, table, confidence_of, log, today, row, capacity, admission, shares)
         for row in ranking.listed.tolist()
     )
 
@@ -96,12 +95,15 @@ def _option(
     row: int,
     capacity: Mapping[int, float],
     admissions: Mapping[int, Admission],
+    input_share: Mapping[int, float],
 ) -> InferenceOption:
     candidate = int(ranking.candidate[row])
     candidates = sized.evaluated.candidates
     price = price_of(table.offers[ranking.offer[row]], int(sized.nodes[candidate]), today)
     speed = _speed(question, sized, candidate, demand, capacity[candidate])
-    input_usd, output_usd, tokens_usd = _per_million(question, demand, sized, candidate, price.usd_per_hour, speed)
+    input_usd, output_usd, tokens_usd = _per_million(
+        question, demand, price.usd_per_hour, speed, input_share[candidate]
+    )
     cluster = rented_cluster(
         table,
         int(ranking.offer[row]),
@@ -198,35 +200,21 @@ def _speed(question: InferenceQuestion, sized: Sized, row: int, demand: Demand, 
 def _per_million(
     question: InferenceQuestion,
     demand: Demand,
-    sized: Sized,
-    row: int,
     usd_per_hour: Decimal,
     speed: ServingSpeed,
+    input_share: float,
 ) -> tuple[Decimal, Decimal | None, Decimal]:
-    """$/M input, output and all tokens at the mean load, of a job at its pace; the split is by GPU time."""
+    """$/M input, output and all tokens at the mean load, of a job at its pace."""
     served_s = speed.capacity_requests_s if demand.is_offline else speed.peak_requests_s
     requests_s = served_s if demand.clients or demand.is_offline else demand.mean_requests_s
     total = usd_per_million_tokens(usd_per_hour, requests_s * (question.input_tokens + question.output_tokens))
     if question.answers_at_once:
         return usd_per_million_tokens(usd_per_hour, requests_s * question.input_tokens), None, total
-    estimate = sized.sizing.estimate
-    decode_s = float(estimate.tpot_s["mean"][row]) / max(float(estimate.running[row]), 1.0)
-    prompt_s = float(np.asarray(sized.cycle.prompt_s)[row])
-    prefill_s = prompt_s / question.input_tokens
-    if question.batching == "continuous" and int(sized.evaluated.candidates.pipeline[row]) == 1:
-        # Between two tokens of an answer lie others' prompts: their time is the prompts', not the answer's.
-        decode_s *= 1.0 - min(prompt_s * served_s / int(sized.sizing.replicas[row]), MOSTLY_PREFILL)
-    prefill_gpus = int(sized.prefill.replicas[row] * sized.prefill.gpus_per_replica[row])
-    if prefill_gpus:
-        # Each pool's GPUs over the tokens it makes.
-        decode_gpus = int(sized.gpus_used[row]) - prefill_gpus
-        prefill_s, decode_s = prefill_gpus / question.input_tokens, decode_gpus / question.output_tokens
     input_usd, output_usd = input_output_split(
         usd_per_hour,
+        input_share,
         input_tokens_per_s=requests_s * question.input_tokens,
         output_tokens_per_s=requests_s * question.output_tokens,
-        prefill_s_per_token=prefill_s,
-        decode_s_per_token=decode_s,
     )
     return input_usd, output_usd, total
 

@@ -34,7 +34,7 @@ from planner.services.planning import memory_profile_of, plan_with_catalog, reso
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
 from planner.services.simulation_notes import cut_notes, fleet_notes, gateway_notes, hardware_note
-from planner.services.simulation_report import Costs, report
+from planner.services.simulation_report import Costs, RentedTime, report
 
 Told = Callable[[int, float], None]
 """Told how many requests have arrived and the simulated seconds; may raise to stop."""
@@ -200,8 +200,13 @@ def costs_of(served: Served, options: Sequence[InferenceOption], *, region: int 
     """What a run is billed, or one of its regions: each pool's units at the price of its region's option."""
     return Costs(
         rented=tuple(
-            (options[pool.region].price.usd_per_node_hour * Decimal(pool.nodes_per_unit), float(hours))
-            for pool, hours in zip(served.pools, served.outcome.unit_hours, strict=True)
+            RentedTime(
+                usd_per_hour=options[pool.region].price.usd_per_node_hour * Decimal(pool.nodes_per_unit),
+                hours=float(hours),
+                busy_s=float(work_s[0]),
+                prefill_s=float(work_s[1]),
+            )
+            for pool, hours, work_s in zip(served.pools, served.outcome.unit_hours, served.outcome.work_s, strict=True)
             if region in (None, pool.region)
         )
     )

@@ -21,16 +21,43 @@ HEAT_COLUMNS: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """What a run is billed."""
+class RentedTime:
+    """What one pool of replicas is billed, and what it did."""
 
-    rented: tuple[tuple[Decimal, float], ...]
-    """Price of a unit (a node, or the nodes of a replica that spans several) an hour, and hours, by pool."""
+    usd_per_hour: Decimal
+    """Price of a unit: a node, or the nodes of a replica that spans several."""
+    hours: float
+    """Of all units, added up."""
+    busy_s: float
+    """What its replicas spent in iterations,"""
+    prefill_s: float
+    """and the part of it that prompts added."""
 
     @property
     def usd(self) -> Decimal:
         """The bill, exact."""
-        return sum((price * Decimal(repr(hours)) for price, hours in self.rented), Decimal(0))
+        return self.usd_per_hour * Decimal(repr(self.hours))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What a run is billed, by pool."""
+
+    rented: tuple[RentedTime, ...]
+
+    @property
+    def usd(self) -> Decimal:
+        """The bill, exact."""
+        return sum((pool.usd for pool in self.rented), Decimal(0))
+
+    @property
+    def input_share(self) -> float | None:
+        """Of the bill, what prompts bear: of each pool's as much as of the time it runs; none where nothing ran."""
+        ran = [pool for pool in self.rented if pool.busy_s > 0]
+        usd = float(sum((pool.usd for pool in ran), Decimal(0)))
+        if not usd > 0:
+            return None
+        return sum(float(pool.usd) * pool.prefill_s / pool.busy_s for pool in ran) / usd
 
 
 def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[str, float | None]) -> dict[str, Any]:
@@ -122,8 +149,7 @@ def _cumulative(outcome: Outcome) -> dict[str, list[float | None]]:
 
 def _money(outcome: Outcome, costs: Costs) -> dict[str, Decimal | None]:
     """The bill, and what it comes to per million tokens: shared by the time prompts and answers took."""
-    busy_s, prefill_s = float(outcome.busy_s.sum()), float(outcome.prefill_s.sum())
-    input_share = _share(prefill_s, busy_s)
+    input_share = costs.input_share
     output_share = None if input_share is None else 1.0 - input_share
     if input_share is not None and math.isnan(outcome.tpot.mean_s):
         # Every output token came with its prefill.

@@ -16,10 +16,9 @@ def test_prefill_and_decode_priced_by_their_time() -> None:
     total_s = 3 / 20_000 + 1 / 2_500
     input_usd, output_usd = input_output_split(
         Decimal(24),
+        3 / 20_000 / total_s,
         input_tokens_per_s=3 / total_s,
         output_tokens_per_s=1 / total_s,
-        prefill_s_per_token=1 / 20_000,
-        decode_s_per_token=1 / 2_500,
     )
     assert float(input_usd) == pytest.approx(0.333, abs=5e-4)
     assert float(output_usd) == pytest.approx(2.667, abs=5e-4)

@@ -28,7 +28,10 @@ SUMMED = (
     "iterations",
     "gpus_up",
 )
-SIDE_BY_SIDE = ("busy_s", "prefill_s", "served", "rented", "units_up", "home_counts", "home_sums", "home_histogram")
+SIDE_BY_SIDE = (
+    *("busy_s", "prefill_s", "work_s", "served", "rented", "units_up"),
+    *("home_counts", "home_sums", "home_histogram"),
+)
 LASTING = ("ready", "billed")
 """What a part has at its own end, it has to the end of all."""
 ADDED_SAMPLES = ("waiting", "waiting_max", "running", "running_max", "ready", "ready_min", "billed", "billed_max")

@@ -85,6 +85,8 @@ class Outcome:
     """By replica: time spent in iterations."""
     prefill_s: Array
     """By replica: the part of it that prompts added."""
+    work_s: Array
+    """By pool: what its replicas spent in iterations, and the part of it that prompts added; (pools, 2)."""
     rented_s: Array
     """By replica: time paid for, coming up included."""
     rented: Array
@@ -175,6 +177,7 @@ def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
         iterations=int(state.replicas["iterations"].sum()),
         busy_s=state.replicas["busy_s"].copy(),
         prefill_s=state.replicas["prefill_s"].copy(),
+        work_s=_work(state),
         rented_s=bill.replica_s(end_s),
         rented=bill.replicas_up(),
         served=state.replicas["done"].copy(),
@@ -186,6 +189,14 @@ def read_outcome(state: State, bill: Bill, last_arrival_s: float) -> Outcome:
         samples=_samples(state),
         **_homes(state),
     )
+
+
+def _work(state: State) -> Array:
+    """Seconds of every pool's replicas, all of them together: in iterations, and added by prompts."""
+    work: Array = np.zeros((len(state.pools), 2))
+    for column, name in enumerate(("busy_s", "prefill_s")):
+        np.add.at(work[:, column], state.replicas["pool"], state.replicas[name])
+    return work
 
 
 def _homes(state: State) -> dict[str, Array]:
