@@ -220,6 +220,13 @@ def test_drafts_caches_queues_and_time_outs_by_scenario(files: Files, tmp_path: 
     crowd = {**traffic, "requests_per_second": 150, "prefixes": 0, "hours": 0.02}
     for limit in ({"max_waiting": 20}, {"queue_timeout_s": 1}, {"client_timeout_s": 2}):
         assert scenario(files, tmp_path, crowd, {"replicas": 1, **limit})["dropped"] > 100
+    sent = {"replicas": 1, "max_outstanding": 64}
+    waited = scenario(files, tmp_path, crowd, sent)
+    limited = scenario(files, tmp_path, crowd, {**sent, "max_waiting": 20})
+    assert waited["dropped"] == 0
+    assert limited["dropped_by_reason"]["queue_full"] == limited["dropped"] > 1000
+    assert max(limited["timeline"]["queue"]["waiting_max"]) <= 64 + 20
+    assert limited["ttft_ms"]["p95"] < 0.2 * waited["ttft_ms"]["p95"]
 
 
 def test_spot_and_upgrade_by_scenario(files: Files, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def planned_fleet(
         load_cap=settings.load_cap,
         max_outstanding=settings.max_outstanding,
         hold_s=settings.queue_timeout_s,
+        max_held=settings.max_waiting,
         replicas_per_unit=per_unit,
         unit_gpus=option.cluster.gpus_per_node * nodes_each,
     )

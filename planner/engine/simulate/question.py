@@ -49,7 +49,13 @@ class SimulationQuestion:
         "gateway",
     )
     max_waiting: int | None = integer(
-        "Queue limit", None, 1, 10_000_000, "requests", "A longer queue refuses. Empty: no limit.", "gateway"
+        "Queue limit",
+        None,
+        1,
+        10_000_000,
+        "requests",
+        "A longer queue refuses: each replica's, and the gateway's where requests wait there. Empty: no limit.",
+        "gateway",
     )
     queue_timeout_s: float | None = number(
         "Queue time-out", None, 0.01, 86_400, "s", "Turned away after waiting this long unserved.", "gateway"

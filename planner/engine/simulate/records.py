@@ -166,6 +166,7 @@ POOL: Final = _record(
         "hold_head": "i8",
         "hold_tail": "i8",
         "hold_s": "f8",
+        "max_held": "i8",
         # Requests whose home it is, wherever they were served.
         "arrived": "i8",
         "done": "i8",

@@ -115,6 +115,9 @@ def send_again(st: State, s: int, t: float) -> None:
 def _hold(st: State, s: int, t: float) -> None:
     request = st.slots[s]
     pool = st.pools[request.pool]
+    if pool.held >= pool.max_held:
+        leave_unserved(st, s, t, QUEUE_FULL)
+        return
     request.state = HELD
     request.ready = t
     request.queued = NONE

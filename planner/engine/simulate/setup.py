@@ -161,6 +161,8 @@ class Pool:
     """For prefill replicas: the pool that decodes."""
     hold_s: float | None = None
     """How long the gateway keeps a request that no replica takes."""
+    max_held: int | None = None
+    """Requests that wait at the gateway beyond which it refuses."""
     replicas_per_unit: int = 1
     """Replicas that share what is rented (a node): it is billed while any of them is."""
     unit_gpus: float | None = None
@@ -187,6 +189,7 @@ class Pool:
             "spill": self.spill_outstanding or 0,
             "fallback": (*chain, *[NONE] * (MAX_FALLBACKS - len(chain))),
             "hold_s": _seconds(self.hold_s),
+            "max_held": _limit(self.max_held),
         }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from planner.engine.simulate.codes import BATCHED, NONE, RELEASE
 from planner.engine.simulate.layout import COARSE, FINE, HEAT_ROWS, OCTAVES, TIME_BINS, Array, State, zeros
 from planner.engine.simulate.records import COEFFICIENTS
-from planner.engine.simulate.setup import ClosedLoop
+from planner.engine.simulate.setup import UNLIMITED, ClosedLoop
 
 FIRST_SLOTS = 1024
 FIRST_ENTRIES = 4096
@@ -180,6 +180,7 @@ def pool_records(pools: Sequence[dict[str, Any]]) -> Array:
     records["decode_pool"] = NONE
     records["fallback"] = NONE
     records["hold_s"] = math.inf
+    records["max_held"] = UNLIMITED
     records["load_cap"] = math.inf
     for record, given in zip(records, pools, strict=True):
         for name, value in given.items():
