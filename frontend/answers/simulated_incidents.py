@@ -102,7 +102,7 @@ def _shown(result: Mapping[str, Any], shown: int, most_breaks: int | None = None
     if shown >= total:
         return ""
     values = {"n": numbers.fixed(shown), "total": numbers.fixed(total)}
-    breaks = sum(counts.get(kind, 0) for kind in ALWAYS)
+    breaks = sum(incidents.get("rows", counts).get(kind, 0) for kind in ALWAYS)
     there = sum(each["kind"] in ALWAYS for each in listed_of(result))
     if there < breaks or (most_breaks is not None and breaks > most_breaks):
         return _("%(n)s of %(total)s shown.") % values

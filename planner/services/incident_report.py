@@ -12,6 +12,9 @@ from planner.engine.simulate.incidents import Incidents, listed
 def incident_report(happened: Incidents, regions: Sequence[str] = ()) -> dict[str, Any]:
     """Counts by kind and requests that were in flight, of all; and those that are listed, in order.
 
+    What befalls a node is counted once (``counts``) and listed for each of its replicas (``rows`` and ``total`` say
+    how many of those there are).
+
     ``regions`` are the names of the pools' regions, where there are several; each incident then says in which it was.
     """
     kept = happened.kept
@@ -20,6 +23,7 @@ def incident_report(happened: Incidents, regions: Sequence[str] = ()) -> dict[st
         found = [each | {"region": regions[each["pool"]]} for each in found]
     return {
         "counts": dict(happened.counts),
+        "rows": dict(happened.rows),
         "total": happened.total,
         "lost_requests": happened.lost_requests,
         "listed": found,

@@ -100,7 +100,8 @@ def together(parts: Sequence[Served]) -> Served:
 
 def _moved(incident: Incident, places: int, pools: int) -> Incident:
     replica = None if incident.replica is None else incident.replica + places
-    return replace(incident, replica=replica, pool=incident.pool + pools)
+    node = None if incident.node is None else incident.node + places
+    return replace(incident, replica=replica, node=node, pool=incident.pool + pools)
 
 
 def pack(served: Served) -> bytes:

@@ -30,7 +30,7 @@ def happened(failures: int = 10) -> dict[str, Any]:
     upgraded = Incident(at_s=5.5 * DAY_S, kind="upgraded", pool=0)
     kept = sorted([*scaled, *failed, upgraded], key=lambda each: each.at_s)
     counts = {"failed": failures, "scaled": len(scaled), "upgraded": 1}
-    return incident_report(Incidents(counts=counts, lost_requests=6 * failures, kept=tuple(kept)))
+    return incident_report(Incidents(counts=counts, rows=counts, lost_requests=6 * failures, kept=tuple(kept)))
 
 
 def week(run: Run, incidents: dict[str, Any], **more: Any) -> None:
@@ -97,7 +97,8 @@ def test_what_an_older_release_stored_is_shown_as_what_it_is(client: Client, fin
 def test_a_region_is_named_beside_its_replica(client: Client, finished: Run) -> None:
     failed = Incident(at_s=2247.4, kind="failed", pool=1, replica=7, lost_requests=2)
     scaled = Incident(at_s=2262.0, kind="scaled", pool=0, replicas=4)
-    both = Incidents(counts={"failed": 1, "scaled": 1}, lost_requests=2, kept=(failed, scaled))
+    counts = {"failed": 1, "scaled": 1}
+    both = Incidents(counts=counts, rows=counts, lost_requests=2, kept=(failed, scaled))
     region = dict.fromkeys(("replicas", "requests", "goodput_share", "ttft_ms", "tpot_ms", "cost_usd"))
     regions = [region | {"name": name} for name in ("Jakarta", "Singapore")]
     week(finished, incident_report(both, ["Jakarta", "Singapore"]), regions=regions)

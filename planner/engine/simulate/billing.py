@@ -25,6 +25,7 @@ class Bill:
         self.unit_of_replica: Array = np.array(units, dtype=np.int64)
         self.pool_of_unit: Array = np.array(pools, dtype=np.int64)
         self.gpus_of_unit: Array = np.array(gpus)
+        self._first_replica: Array = np.searchsorted(self.unit_of_replica, np.arange(len(gpus)))
         self._up = np.zeros(len(gpus), np.int64)
         self._since = np.zeros(len(gpus))
         self._paid_s = np.zeros(len(gpus))
@@ -55,6 +56,10 @@ class Bill:
     def unit(self, replica: int) -> int:
         """The rented unit (node) of a replica."""
         return int(self.unit_of_replica[replica])
+
+    def first_replica(self, replica: int) -> int:
+        """The first replica of its unit: how a node is called."""
+        return int(self._first_replica[self.unit(replica)])
 
     def rental(self, replica: int) -> int:
         """How many times its unit has been rented: another number, another node."""

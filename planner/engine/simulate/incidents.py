@@ -16,6 +16,8 @@ from planner.engine.simulate.lifecycle import Incident
 
 ALWAYS: Final = ("failed", "noticed", "interrupted", "upgraded")
 """Kinds that are kept however much else happens."""
+OF_NODES: Final = ("failed", "noticed", "interrupted", "repaired")
+"""Kinds that befall a whole node: each of its replicas has its own, and they count once."""
 MOST_KEPT: Final = 4096
 """Of each sort in a run, twice as many while it goes on."""
 MOST_LISTED: Final = 1000
@@ -27,15 +29,17 @@ class Incidents:
     """What happened, in order of time."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    """By kind, of all."""
+    """By kind, of all: nodes where it befell nodes, else replicas or times."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """By kind, of all, each replica's own."""
     lost_requests: int = 0
     """In flight when their replica went, of all."""
     kept: tuple[Incident, ...] = ()
 
     @property
     def total(self) -> int:
-        """How many there were."""
-        return sum(self.counts.values())
+        """How many there were, each replica's own."""
+        return sum(self.rows.values())
 
 
 class IncidentLog:
@@ -47,21 +51,36 @@ class IncidentLog:
     def clear(self) -> None:
         """Forget all."""
         self._counts: Counter[str] = Counter()
+        self._rows: Counter[str] = Counter()
+        self._noted = 0
+        self._last: dict[tuple[str, int], float] = {}
         self._lost = 0
         self._always = _Thinned()
         self._others = _Thinned()
 
     def note(self, incident: Incident) -> None:
         """Count it, and keep it where it is to be kept."""
-        self._counts[incident.kind] += 1
+        self._noted += 1
+        self._rows[incident.kind] += 1
+        self._counts[incident.kind] += not self._is_counted(incident)
         self._lost += incident.lost_requests
-        (self._always if incident.kind in ALWAYS else self._others).add(sum(self._counts.values()), incident)
+        (self._always if incident.kind in ALWAYS else self._others).add(self._noted, incident)
+
+    def _is_counted(self, incident: Incident) -> bool:
+        """Whether it has befallen another replica of the same node just now."""
+        if incident.kind not in OF_NODES or incident.node is None:
+            return False
+        same = (incident.kind, incident.node)
+        is_counted = self._last.get(same) == incident.at_s
+        self._last[same] = incident.at_s
+        return is_counted
 
     def read(self) -> Incidents:
         """All of it so far."""
         both = in_order(self._always.kept, self._others.kept, key=lambda numbered: numbered[0])
         return Incidents(
             counts=dict(sorted(self._counts.items())),
+            rows=dict(sorted(self._rows.items())),
             lost_requests=self._lost,
             kept=tuple(incident for _number, incident in both),
         )
@@ -87,11 +106,16 @@ class _Thinned:
 def joined(parts: Sequence[Incidents]) -> Incidents:
     """What happened in parts that ran apart: counts and losses add up, in any order."""
     counts: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
     for part in parts:
         counts.update(part.counts)
+        rows.update(part.rows)
     kept = sorted((each for part in parts for each in part.kept), key=lambda incident: incident.at_s)
     return Incidents(
-        counts=dict(sorted(counts.items())), lost_requests=sum(part.lost_requests for part in parts), kept=tuple(kept)
+        counts=dict(sorted(counts.items())),
+        rows=dict(sorted(rows.items())),
+        lost_requests=sum(part.lost_requests for part in parts),
+        kept=tuple(kept),
     )
 
 

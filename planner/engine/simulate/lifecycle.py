@@ -110,6 +110,8 @@ class Incident:
     kind: IncidentKind
     pool: int
     replica: int | None = None
+    node: int | None = None
+    """Whose replica it is, by the number of its first replica; nodes that are rented together count as one."""
     replicas: int | None = None
     """Scaled: the new number wanted."""
     lost_requests: int = 0

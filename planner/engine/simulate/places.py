@@ -54,9 +54,10 @@ class Places:
         self._closed = np.zeros(len(self._there_s), np.int64)
         """For how many reasons nothing is to start on a node: broken, being taken back, to be given back."""
 
-    def note(self, kind: IncidentKind, now_s: float, pool: int, **more: Any) -> None:
+    def note(self, kind: IncidentKind, now_s: float, pool: int, replica: int | None = None, **more: Any) -> None:
         """Keep an incident for the report."""
-        self.incidents.note(Incident(at_s=now_s, kind=kind, pool=pool, **more))
+        node = None if replica is None else self.run.bill.first_replica(replica)
+        self.incidents.note(Incident(at_s=now_s, kind=kind, pool=pool, replica=replica, node=node, **more))
 
     def living(self, pool: int) -> list[int]:
         """Places that serve or will."""

@@ -24,6 +24,7 @@ def log(count: int, broken: tuple[float, ...]) -> Incidents:
 def test_much_is_counted_and_thinned_over_the_whole_time() -> None:
     happened = log(100_000, BROKEN)
     assert happened.counts == {"failed": 3, "scaled": 100_000}
+    assert happened.rows == happened.counts
     assert (happened.total, happened.lost_requests) == (100_003, 9)
     assert [each.at_s for each in happened.kept if each.kind == "failed"] == list(BROKEN)
     scaled = [each.at_s for each in happened.kept if each.kind == "scaled"]
@@ -46,6 +47,20 @@ def test_parts_add_up_in_any_order() -> None:
     assert both.total == one.total + other.total
     assert both.lost_requests == 9
     assert [each.at_s for each in both.kept if each.kind == "failed"] == [3.5, 10.5, 15_000.5]
+
+
+def test_a_node_counts_once_and_each_of_its_replicas_is_kept() -> None:
+    """Two nodes fail at one time, one of them again later; two replicas each."""
+    kept = IncidentLog()
+    for at_s, replica in ((5.0, 0), (5.0, 1), (5.0, 2), (5.0, 3), (9.0, 2), (9.0, 3)):
+        kept.note(Incident(at_s=at_s, kind="failed", pool=0, replica=replica, node=replica // 2 * 2, lost_requests=4))
+        kept.note(Incident(at_s=at_s, kind="ready", pool=0, replica=replica, node=replica // 2 * 2))
+    happened = kept.read()
+    assert happened.counts == {"failed": 3, "ready": 6}
+    assert happened.rows == {"failed": 6, "ready": 6}
+    assert (happened.total, happened.lost_requests, len(happened.kept)) == (12, 24, 12)
+    assert joined([happened, happened]).counts == {"failed": 6, "ready": 12}
+    assert joined([happened, happened]).total == 24
 
 
 def test_a_list_has_all_that_broke_and_the_rest_evenly() -> None:

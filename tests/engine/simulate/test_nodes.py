@@ -137,6 +137,23 @@ def test_image_and_provisioning_are_the_nodes_part_of_a_cold_start() -> None:
     assert (START.node_s, START.restart_s, START.cold_s) == (NODE_S, RESTART_S, NODE_S + RESTART_S)
 
 
+@pytest.mark.parametrize("each", [1, 2, 4])
+def test_lost_nodes_are_counted_as_nodes(each: int) -> None:
+    life = PoolLife(
+        start=START, failures=Failures(mean_hours=0.3, repair_s=300.0), spot=SpotInterruptions(per_unit_hour=2.0)
+    )
+    pool = Pool(kind=KIND, replicas=8, max_replicas=16, replicas_per_unit=each, unit_gpus=8.0)
+    control = FleetControl([life], seed=1)
+    simulate(Fleet(pools=[pool], max_retries=1000), [steady_stream(2.0, 3000.0, 500)], control=control)
+    happened = control.happened
+    for kind in ("failed", "noticed", "interrupted", "repaired"):
+        of_nodes = {(one.at_s, one.node) for one in happened.kept if one.kind == kind}
+        assert happened.counts[kind] == len(of_nodes) > 0
+        assert happened.rows[kind] == len([one for one in happened.kept if one.kind == kind])
+        assert {one.node == one.replica // each * each for one in happened.kept if one.replica is not None} == {True}
+    assert (happened.rows["failed"] > happened.counts["failed"]) == (each > 1)
+
+
 def test_which_replicas_have_a_rented_node() -> None:
     bill = Bill(Fleet(pools=[two_a_node(1, 5)]))
     bill.begin(3, 0.0)
