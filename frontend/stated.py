@@ -38,7 +38,7 @@ def stated(input_type: type, given: Mapping[str, Any], *, but_defaults: bool = F
     """
     known = specs(input_type)
     shown = (
-        " ".join(part for part in (_(spec.label), value_words(name, spec, given[name]), _unit(spec)) if part)
+        f"{_(spec.label)} {value_with_unit(name, spec, given[name])}"
         for name, (spec, default) in known.items()
         if name in given and spec.kind != "config" and name != "option" and given[name] not in ("", None)
         if not (but_defaults and given[name] == default)
@@ -93,5 +93,11 @@ def _degrees(layout: str) -> str:
     return " · ".join(f"{name}{many}" for name, many in degrees if many > 1) or _("1 GPU a copy")
 
 
-def _unit(spec: FieldSpec) -> str:
-    return _(spec.unit) if spec.unit else ""
+def value_with_unit(name: str, spec: FieldSpec, value: Any) -> str:
+    """One field's value, and its unit behind it."""
+    return with_unit(value_words(name, spec, value), _(spec.unit) if spec.unit else "")
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A value in words with a unit; neither where nothing is known."""
+    return f"{text} {unit}" if unit and text != numbers.NOTHING else text

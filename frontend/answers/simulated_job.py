@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers
 from frontend.answers.shown import KeyFigure
-from frontend.answers.simulation_words import as_number, hours
+from frontend.answers.simulation_words import as_number, dropped_words, hours
 
 
 def job_sentence(result: Mapping[str, Any], job: Mapping[str, Any]) -> str:
@@ -67,6 +67,7 @@ def job_figures(result: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[KeyF
                 _("done in %(time)s of %(most)s") % {"time": hours(took * 3600), "most": hours(most * 3600)},
                 _("%(n)s dropped, %(again)s preempted")
                 % {"n": numbers.fixed(result["dropped"]), "again": numbers.fixed(result["preemptions"])},
+                dropped_words(result),
                 _("GPUs busy %(share)s of the time") % {"share": numbers.percent(result["utilization"])},
             ),
         ),

@@ -14,17 +14,15 @@ from frontend.answers.shown import ChartGroup, KeyFigure
 from frontend.answers.simulated_incidents import incident_rows, rows_note
 from frontend.answers.simulated_job import job_figures, job_sentence
 from frontend.answers.simulation_charts import chart_groups
-from frontend.answers.simulation_words import PERCENTILES, as_number, hours, pace
+from frontend.answers.simulation_words import as_number, cached_words, dropped_words, hours, pace
 from frontend.sentences import kept
 from frontend.stated import option_words
 
-MANY_TIMES = 10
-"""From here on a difference reads better as a multiple than in percent."""
 STATISTICS = ("p50", "p90", "p95", "p99")
 CSV_COLUMNS = (
     *("time_s", "arrived", "completed", "dropped", "input_tokens", "output_tokens"),
     *(f"{name}_{at}" for name in ("ttft_ms", "tpot_ms") for at in STATISTICS),
-    *("replicas_ready", "replicas_billed", "waiting", "running", "kv_used"),
+    *("replicas_ready", "replicas_billed", "waiting", "running", "kv_used", "cached_input_tokens"),
 )
 
 
@@ -128,6 +126,7 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
             notes=(
                 _("%(n)s dropped, %(again)s preempted")
                 % {"n": numbers.fixed(result["dropped"]), "again": numbers.fixed(result["preemptions"])},
+                dropped_words(result),
                 _("GPUs busy %(share)s of the time") % {"share": numbers.percent(result["utilization"])},
             ),
         ),
@@ -141,48 +140,11 @@ def _facts(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         (_("Replicas at the start"), numbers.fixed(result["replicas"])),
         (_("Seed"), str(settings["seed"])),
         (_("Completed"), numbers.fixed(result["completed"])),
+        (_("Prompt tokens found cached"), cached_words(result)),
         (_("Output"), _("%(n)s tokens/s") % {"n": numbers.rounded(result["throughput"]["output_tok_s"])}),
         (_("GPU hours"), numbers.rounded(result["gpu_hours"])),
         (_("Catalog"), words.catalog_version(str(result["catalog_version"]))),
     )
-
-
-def compare(result: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, str, str, str], ...]:
-    """Two runs side by side: what is measured, in this one, in the other, and by how much this one differs."""
-    rows = zip(_compared(result), _compared(other), strict=True)
-    return tuple((label, here, there, _difference(value, base)) for (label, here, value), (_label, there, base) in rows)
-
-
-def _difference(value: float | None, base: float | None) -> str:
-    """Over the other run's, e.g. ``+12 %``, or how many times; nothing where one isn't known, or is no quantity."""
-    if value is None or not base:
-        return ""
-    if value >= MANY_TIMES * base:
-        return f"× {numbers.rounded(value / base)}"
-    change = value / base - 1.0
-    if abs(change) < 0.0005:
-        return "0 %"
-    return ("+" if change > 0 else "−") + numbers.percent(abs(change), 0 if abs(change) >= 0.1 else 1)
-
-
-def _compared(result: Mapping[str, Any]) -> Iterator[tuple[str, str, float | None]]:
-    question = result.get("question") or {}
-    yield _("Model"), str(question.get("model") or numbers.NOTHING), None
-    yield _("Option"), option_words(str(result["option"])), None
-    yield _("Requests"), numbers.fixed(result["requests"]), result["requests"]
-    yield _("Dropped"), numbers.fixed(result["dropped"]), result["dropped"]
-    share = result["goodput"]["share"]
-    yield _("Within the limits"), numbers.percent(share, 1), None
-    for name in ("ttft", "tpot"):
-        for at in PERCENTILES:
-            value = result[f"{name}_ms"][at]
-            yield f"{name.upper()} {at}", numbers.duration(value), value
-    cost = as_number(result["cost_usd"])
-    yield _("Cost"), numbers.money(cost), cost
-    yield _("GPU hours"), numbers.rounded(result["gpu_hours"]), result["gpu_hours"]
-    yield _("Replicas at the start"), numbers.fixed(result["replicas"]), result["replicas"]
-    yield _("Seed"), str(result["settings"]["seed"]), None
-    yield _("Catalog"), words.catalog_version(str(result["catalog_version"])), None
 
 
 def csv_rows(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
@@ -204,7 +166,8 @@ def csv_rows(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
                 ("kv", "used"),
             )
         ]
-        yield [time_s, *counts, *times, *states]
+        cached = _at(requests.get("cached_input_tokens", ()), place)
+        yield [time_s, *counts, *times, *states, cached]
 
 
 def _at(values: Sequence[Any], place: int) -> Any:

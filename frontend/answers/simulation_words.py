@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from frontend import numbers
 from planner.engine.units import HOURS_PER_MONTH
 
 PERCENTILES = ("p50", "p95", "p99")
+DROPPED: dict[str, str | Promise] = {
+    "queue_full": gettext_lazy("%(n)s refused: too many waited"),
+    "queue_timeout": gettext_lazy("%(n)s waited longer than the queue's time-out"),
+    "too_long": gettext_lazy("%(n)s longer than a replica can hold"),
+    "replica_lost": gettext_lazy("%(n)s lost with their replica"),
+    "cancelled": gettext_lazy("%(n)s given up by their clients"),
+    "unfinished": gettext_lazy("%(n)s unanswered at the end"),
+}
+"""Why requests get no full answer."""
 
 
 def clock(seconds: float) -> str:
@@ -47,6 +58,23 @@ def pace(result: Mapping[str, Any], duration_s: float) -> str:
         "hour": numbers.money(hour),
         "month": numbers.money(hour * HOURS_PER_MONTH),
     }
+
+
+def cached_words(result: Mapping[str, Any]) -> str:
+    """Prompt tokens that were found in the prefix cache, and their share; nothing where a run doesn't say."""
+    found, all_of = result.get("cached_input_tokens"), result.get("input_tokens")
+    if found is None or not all_of:
+        return numbers.NOTHING
+    return f"{numbers.fixed(found)} ({numbers.percent(found / all_of, 1)})"
+
+
+def dropped_words(result: Mapping[str, Any]) -> str:
+    """Why requests were dropped, the most frequent reason first; empty where none was, or a run doesn't say."""
+    reasons = result.get("dropped_by_reason") or {}
+    most_first = sorted((name for name in reasons if reasons[name]), key=lambda name: -reasons[name])
+    return ", ".join(
+        str(DROPPED.get(name, f"%(n)s {name}")) % {"n": numbers.fixed(reasons[name])} for name in most_first
+    )
 
 
 def as_number(value: Any) -> float | None:

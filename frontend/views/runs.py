@@ -12,12 +12,15 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from frontend import numbers
 from frontend.answers.capacity import csv_of_search, present_capacity
-from frontend.answers.simulation import compare, csv_rows, present_simulation
+from frontend.answers.compared import compare, named_apart, settings_apart
+from frontend.answers.region_words import stated_links
+from frontend.answers.simulation import csv_rows, present_simulation
 from frontend.answers.sweep import csv_of_sweep, present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
@@ -51,6 +54,8 @@ TRACE_STATES = (*(name for names in TRAFFIC_WAYS.values() for name in names), "i
 """Fields of a question that a trace says for itself."""
 MOST_OTHERS = 20
 """Of a person's own runs, to compare with."""
+LONGEST_OTHER = 160
+"""Letters of one of them in the list."""
 SCALING = ("autoscaler", "scaling_metric", "scaling_target", "min_replicas", "max_replicas")
 STOP_POLLING = 286
 """htmx stops polling when an answer has this status."""
@@ -163,7 +168,19 @@ def _inputs(run: Run) -> tuple[tuple[str, str], ...]:
     ]
     if run.params.get("trace"):
         found.insert(0, (_("Traffic"), _("an uploaded trace")))
-    return tuple(found)
+    return (*found, *_region_inputs(run.params.get("regions")))
+
+
+def _region_inputs(regions: Any) -> Iterator[tuple[str, str]]:
+    """What each region was started with beside what all have, and who takes its requests."""
+    for region in regions if isinstance(regions, list) else ():
+        own = (
+            stated(TrafficQuestion, region.get("traffic") or {}),
+            stated(SimulationQuestion, region.get("scenario") or {}),
+            _("an uploaded trace") if region.get("trace") else "",
+            stated_links(region),
+        )
+        yield str(region.get("name", "")), " · ".join(part for part in own if part) or numbers.NOTHING
 
 
 def _chosen_scenario(given: Mapping[str, Any], result: Mapping[str, Any]) -> str:
@@ -232,20 +249,24 @@ def _beside(request: HttpRequest, run: Run) -> dict[str, Any]:
     others = []
     if run.kind in SIMULATED and run.status == RunStatus.SUCCEEDED:
         found = finished_runs_of(user=request.user, kinds=SIMULATED, but=run, most=MOST_OTHERS)
-        others = [(each, _other_name(each)) for each in found]
+        others = [(each, _other_name(each, run)) for each in found]
     if other is None or other.kind not in SIMULATED or other.pk == run.pk:
         return {"other": None, "others": others}
     here, there = run.result, other.result
-    known = run.kind in SIMULATED and isinstance(here, dict) and isinstance(there, dict)
-    return {"other": other, "others": others, "compared": compare(here or {}, there or {}) if known else ()}
+    beside = {"other": other, "others": others}
+    if run.kind not in SIMULATED or not isinstance(here, dict) or not isinstance(there, dict):
+        return beside
+    changed = settings_apart(run.params, other.params, (here, there))
+    return beside | {"changed": changed, "compared": compare(here, there)}
 
 
-def _other_name(run: Run) -> str:
-    """When it was started, what it is, and of which model."""
+def _other_name(run: Run, shown: Run) -> str:
+    """When it was started, what it is, of which model, and in what it differs from the run that is shown."""
     question = run.params.get("question")
     model = str(question.get("model") or "") if isinstance(question, dict) else ""
     started = f"{timezone.localtime(run.created_at):%Y-%m-%d %H:%M}"
-    return " · ".join(part for part in (started, run_title(run.kind), model) if part)
+    parts = (started, run_title(run.kind), model, named_apart(shown.params, run.params))
+    return Truncator(" · ".join(part for part in parts if part)).chars(LONGEST_OTHER)
 
 
 def _simulation_link(run: Run, given: dict[str, str]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Final
 
 from planner.engine.cost import CENT, HOURLY, PER_MILLION, quantize, usd_per_million_tokens
@@ -101,12 +101,24 @@ def report(outcome: Outcome, *, wall_s: float, costs: Costs, limits_ms: Mapping[
     }
 
 
-def region_report(name: str, own: AtHome, costs: Costs, *, replicas: int, gpu_hours: float) -> dict[str, Any]:
+def cents_of(bills: Sequence[Decimal], total: Decimal) -> list[Decimal]:
+    """Bills to the cent that add up to ``total``: what rounding leaves goes where it is nearest.
+
+    >>> [str(each) for each in cents_of([Decimal("6.414"), Decimal("6.414")], Decimal("12.83"))]
+    ['6.42', '6.41']
+    """
+    down = [bill.quantize(CENT, ROUND_FLOOR) for bill in bills]
+    left = int((total - sum(down, Decimal(0))) / CENT)
+    first = sorted(range(len(bills)), key=lambda place: (down[place] - bills[place], place))[: max(left, 0)]
+    return [each + CENT if place in first else each for place, each in enumerate(down)]
+
+
+def region_report(name: str, own: AtHome, cost_usd: Decimal, *, replicas: int, gpu_hours: float) -> dict[str, Any]:
     """One region beside the others: its own requests, wherever they were served, and what it rents."""
     return {
         "name": name,
         "replicas": replicas,
-        "cost_usd": quantize(costs.usd, CENT),
+        "cost_usd": cost_usd,
         "requests": own.requests,
         "completed": own.done,
         "ttft_ms": _latency(own.ttft),
@@ -187,6 +199,7 @@ def _timeline(outcome: Outcome) -> dict[str, Any]:
             "dropped": timeline.lost.tolist(),
             "input_tokens": timeline.input_tokens.tolist(),
             "output_tokens": timeline.output_tokens.tolist(),
+            "cached_input_tokens": timeline.cached_input_tokens.tolist(),
             "ttft_ms": {name: _numbers(values * 1e3) for name, values in timeline.ttft_s.items()},
             "tpot_ms": {name: _numbers(values * 1e3) for name, values in timeline.tpot_s.items()},
         },

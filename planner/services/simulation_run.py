@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from planner.engine.question_reading import parse_question
@@ -15,7 +16,7 @@ from planner.services.simulated_job import job_report
 from planner.services.simulation import costs_of, describe
 from planner.services.simulation_job import SimulationJob, read_simulation
 from planner.services.simulation_parts import Sites, serve_task, sites_of
-from planner.services.simulation_report import region_report
+from planner.services.simulation_report import cents_of, region_report
 
 TIMED = ("wall_s", "simulated_requests_per_wall_s")
 """How long a run took differs between two runs of the same question, so it is no part of a result."""
@@ -48,20 +49,22 @@ def run_document(sites: Sites, parts: Sequence[Served], *, wall_s: float = 0.0) 
     served = together(parts)
     document = describe(served, sites.first, options, sites.job.scenario, wall_s=wall_s)
     if sites.job.regions[0].name:
-        document["regions"] = _regions(sites, served)
+        document["regions"] = _regions(sites, served, document["cost_usd"])
         names = [sites.job.regions[pool.region].name for pool in served.pools]
         document["incidents"] = incident_report(served.happened, names)
     return document
 
 
-def _regions(sites: Sites, served: Served) -> list[dict[str, Any]]:
+def _regions(sites: Sites, served: Served, total: Decimal) -> list[dict[str, Any]]:
     """Each region: its own requests, whoever served them, and what it rents until all have ended."""
     options = [cluster.option for cluster in sites.clusters]
+    places = range(len(sites.job.regions))
+    bills = cents_of([costs_of(served, options, region=place).usd for place in places], total)
     return [
         region_report(
             region.name,
             served.of_region(place),
-            costs_of(served, options, region=place),
+            bills[place],
             replicas=served.replicas_of(place),
             gpu_hours=served.gpu_hours(place),
         )

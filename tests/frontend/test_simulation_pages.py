@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from frontend.answers.simulation import compare
+from frontend.answers.compared import compare
 from frontend.figures.canvas import Axis
 from frontend.figures.curves import over_time
 from frontend.stated import option_words

@@ -149,9 +149,7 @@ def test_each_region_is_as_large_as_it_must_be() -> None:
     fewer = [point for point in found["tried"] if point["replicas"] < 4]
     assert fewer
     assert not any(point["met"] for point in fewer)
-    assert sum(float(each["cost_usd"]) for each in result["regions"]) == pytest.approx(
-        float(result["cost_usd"]), abs=0.02
-    )
+    assert sum(Decimal(each["cost_usd"]) for each in result["regions"]) == Decimal(result["cost_usd"])
     assert told == sorted(told)
 
 

@@ -100,8 +100,9 @@ def test_all_regions_are_kept_until_the_last_one_ends(linked: bool) -> None:
     result = run(traffic=A_FEW, scenario=scaling, regions=regions)
     assert result["duration_s"] == 7200.0
     assert [region["gpu_hours"] for region in result["regions"]] == [2.0, 2.0, 2.0]
-    assert len({region["cost_usd"] for region in result["regions"]}) == 1
-    assert Decimal(result["cost_usd"]) == round(6 * price_of(QUESTION), 2)
+    bills = [Decimal(region["cost_usd"]) for region in result["regions"]]
+    assert max(bills) - min(bills) <= Decimal("0.01")
+    assert sum(bills) == Decimal(result["cost_usd"]) == round(6 * price_of(QUESTION), 2)
 
 
 def test_a_region_scales_down_while_another_goes_on() -> None:

@@ -57,6 +57,7 @@ def test_cached_prefixes_are_found_as_the_plan_has_them(catalog: object, kind: s
     }
     result = run_simulation(params, lambda share, message: None, in_turn(serve_part, params))
     assert result["cached_input_tokens"] / result["input_tokens"] == pytest.approx(0.597, abs=0.001)
+    assert sum(result["timeline"]["requests"]["cached_input_tokens"]) == result["cached_input_tokens"]
     planned = cluster.option.speed
     assert result["ttft_ms"]["mean"] == pytest.approx(planned.ttft_ms["mean"], rel=0.02)
     assert result["ttft_ms"]["p95"] == pytest.approx(planned.ttft_ms["p95"], rel=0.03)

@@ -81,7 +81,7 @@ def added(parts: Sequence[Distribution]) -> Distribution:
 
 def _timeline(parts: Sequence[Timeline]) -> Timeline:
     bin_s = max(part.bin_s for part in parts)
-    names = ("arrived", "done", "lost", "input_tokens", "output_tokens", "ttft", "tpot")
+    names = ("arrived", "done", "lost", "input_tokens", "output_tokens", "cached_input_tokens", "ttft", "tpot")
     columns = {
         name: _added([_coarser(getattr(part, name), bin_s / part.bin_s, np.add) for part in parts]) for name in names
     }

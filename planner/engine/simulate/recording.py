@@ -59,12 +59,14 @@ def _merge_bins(st: State) -> None:
             into.arrived, into.done, into.lost = a.arrived + b.arrived, a.done + b.done, a.lost + b.lost
             into.input_tokens = a.input_tokens + b.input_tokens
             into.output_tokens = a.output_tokens + b.output_tokens
+            into.hit_tokens = a.hit_tokens + b.hit_tokens
             for column in range(st.bin_histogram.shape[1]):
                 for what in range(2):
                     pair = st.bin_histogram[4 * i + what, column] + st.bin_histogram[4 * i + 2 + what, column]
                     st.bin_histogram[2 * i + what, column] = pair
         else:
-            into.arrived, into.done, into.lost, into.input_tokens, into.output_tokens = 0, 0, 0, 0, 0
+            into.arrived, into.done, into.lost = 0, 0, 0
+            into.input_tokens, into.output_tokens, into.hit_tokens = 0, 0, 0
             st.bin_histogram[2 * i] = 0
             st.bin_histogram[2 * i + 1] = 0
     st.fleet[0].bin_s *= 2
@@ -159,6 +161,7 @@ def leave_served(st: State, s: int, t: float) -> None:
     st.bins[b].done += 1
     st.bins[b].input_tokens += request.input
     st.bins[b].output_tokens += request.output
+    st.bins[b].hit_tokens += request.hits
     fleet.input_tokens += request.input
     fleet.output_tokens += request.output
     fleet.hit_tokens += request.hits

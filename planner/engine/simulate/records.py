@@ -240,7 +240,7 @@ ROW: Final = _record(
         "outcome": "i8",
     }
 )
-BIN: Final = _record({"arrived": "i8", "done": "i8", "lost": "i8", "input_tokens": "i8", "output_tokens": "i8"})
+BIN: Final = _record(dict.fromkeys(("arrived", "done", "lost", "input_tokens", "output_tokens", "hit_tokens"), "i8"))
 SAMPLE: Final = _record(
     {
         "count": "i8",

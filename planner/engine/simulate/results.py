@@ -24,6 +24,7 @@ class Timeline:
     lost: Array
     input_tokens: Array
     output_tokens: Array
+    cached_input_tokens: Array
     ttft: Array
     """(bins, coarse logarithmic bins): of requests that finished in the bin."""
     tpot: Array
@@ -234,6 +235,7 @@ def _timeline(state: State, end_s: float) -> Timeline:
         lost=bins["lost"][:used].copy(),
         input_tokens=bins["input_tokens"][:used].copy(),
         output_tokens=bins["output_tokens"][:used].copy(),
+        cached_input_tokens=bins["hit_tokens"][:used].copy(),
         ttft=spread[:, TTFT].copy(),
         tpot=spread[:, TPOT].copy(),
     )
