@@ -41,8 +41,9 @@ def cut_notes(loop: ClosedLoop | None, settings: SimulationQuestion, outcome: Ou
 
 
 def fleet_notes(planned: PlannedFleet) -> list[Sentence]:
-    """What a replica holds, or takes at once."""
-    kind = planned.fleet.pools[0].kind
+    """What a replica holds, or takes at once; and of split pools, who does what."""
+    pools = planned.fleet.pools
+    kind = pools[-1].kind
     if isinstance(kind, BatchedReplica):
         return [
             say(
@@ -50,13 +51,22 @@ def fleet_notes(planned: PlannedFleet) -> list[Sentence]:
                 requests=kind.max_batch,
             )
         ]
-    return [
+    notes = [
         say(
             "KV cache: {blocks:,} blocks of {tokens} tokens a replica.",
             blocks=kind.kv_blocks,
             tokens=kind.block_tokens,
         )
     ]
+    if kind.role == "decode":
+        told = say(
+            "{prefill:,} replicas prefill, {decode:,} decode: the first token counts when the prompt's KV has reached "
+            "the replica that decodes and it has a place there.",
+            prefill=pools[0].replicas,
+            decode=pools[-1].replicas,
+        )
+        notes.append(told)
+    return notes
 
 
 def gateway_notes(loop: ClosedLoop | None, planned: PlannedFleet, *, is_job: bool = False) -> list[Sentence]:

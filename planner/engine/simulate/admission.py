@@ -89,6 +89,9 @@ def _begin(st: State, r: int, s: int, chunk: int, t: float) -> None:
         request.scheduled = t
     join_running(st, r, s)
     if request.prefilled:
+        if math.isnan(request.first):
+            # The replica that decodes sends the first token too: when the KV is there and it has a place.
+            request.first = request.ready if request.ready > rep.refused else t
         take(st, r, blocks_of(request.target, st.kinds[rep.kind].block_tokens))
         join_decode(st, r, s)
         return
@@ -127,22 +130,30 @@ def admit_waiting(st: State, r: int, seen: float, t: float, budget: int) -> None
         s = rep.wait_head
         request = st.slots[s]
         if rep.running + rep.late_seqs >= kind.max_seqs:
-            rep.blocked = 1
+            _refuse(st, r, seen)
             return
         if request.ready > seen:
             return
         if budget <= 0 and not request.prefilled:
-            rep.blocked = 1
+            _refuse(st, r, seen)
             return
         chunk = _fit(st, r, s, budget)
         if chunk == NONE:
-            rep.blocked = 1
+            _refuse(st, r, seen)
             return
         if chunk == 0 and not request.prefilled:
             return
         leave_waiting(st, r)
         _begin(st, r, s, chunk, t)
         budget -= chunk
+
+
+@inner
+def _refuse(st: State, r: int, seen: float) -> None:
+    """No place for those who had come by ``seen``."""
+    rep = st.replicas[r]
+    rep.blocked = 1
+    rep.refused = max(rep.refused, seen)
 
 
 @inner

@@ -36,6 +36,8 @@ def arrive(st: State, r: int, t: float) -> None:
     if not rep.blocked and rep.running < kind.max_seqs:
         # Who is there when an iteration begins is in time for the next.
         cut_run(st, r, t, kind.lookahead if t > rep.run_start else 0)
+    else:
+        rep.refused = t
 
 
 @inner
@@ -205,7 +207,8 @@ def _advance_prefills(st: State, r: int, t: float) -> None:
             leave_prefilling(st, r, s)
             request.generated += 1
             if math.isnan(request.first):
-                request.first = t
+                if st.kinds[rep.kind].role != PREFILL or request.generated >= request.output:
+                    request.first = t
                 # Stages work on different chunks at a time, but the longest chunk passes them one after the other.
                 request.extra += (st.coefficients[rep.kind].pipeline - 1.0) * request.pass_s
             if request.generated >= request.output:

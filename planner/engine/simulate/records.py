@@ -70,6 +70,7 @@ REPLICA: Final = _record(
         "busy": "i4",
         "paused": "i4",
         "blocked": "i4",
+        "refused": "f8",
         "free": "i8",
         "reserved": "i8",
         "late_blocks": "i8",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,10 +69,29 @@ def test_split_prefill_and_decode_of_one_request() -> None:
     traffic = batch(np.array([1.0]), np.array([1000]), np.array([3]))
     together, _ = rows_of(one_pool(replica()), traffic)
     apart, _ = rows_of(split(1, 1), traffic)
-    assert apart["first"][0] == together["first"][0]
     moved_s = 0.002 + 1e-6 * 1000
+    # The client has its first token from the replica that decodes, once it has the KV.
+    assert apart["first"][0] == pytest.approx(together["first"][0] + moved_s, abs=1e-9)
     assert apart["last"][0] == pytest.approx(together["last"][0] + moved_s, abs=1e-9)
     assert apart["replica"][0] == 1
+
+
+def test_an_answer_of_one_token_is_the_prefill_replicas() -> None:
+    traffic = batch(np.array([1.0]), np.array([1000]), np.array([1]))
+    together, _ = rows_of(one_pool(replica()), traffic)
+    apart, _ = rows_of(split(1, 1), traffic)
+    assert apart["first"][0] == together["first"][0] == apart["last"][0]
+
+
+def test_who_waits_for_a_place_to_decode_waits_for_the_first_token() -> None:
+    """Two at once and one place: the second's first token comes when the first has left, its pace is its own."""
+    alone = split(2, 1)
+    decode = replace(alone.pools[1], kind=replica(role="decode", max_num_seqs=1, lookahead=False))
+    fleet = replace(alone, pools=[alone.pools[0], decode])
+    rows, _ = rows_of(fleet, batch(np.array([1.0, 1.0]), np.full(2, 1000), np.full(2, 50)))
+    first, second = sorted(rows, key=lambda row: row["first"])
+    assert second["first"] == pytest.approx(first["last"], abs=1e-9)
+    assert second["last"] - second["first"] == pytest.approx(first["last"] - first["first"], rel=1e-6)
 
 
 def test_split_keeps_prompts_out_of_decoding() -> None:
