@@ -138,6 +138,7 @@ def _facts(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return (
         (_("Option"), option_words(str(result["option"]))),
         (_("Replicas at the start"), numbers.fixed(result["replicas"])),
+        *_prefill(result),
         (_("Seed"), str(settings["seed"])),
         (_("Completed"), numbers.fixed(result["completed"])),
         (_("Prompt tokens found cached"), cached_words(result)),
@@ -145,6 +146,17 @@ def _facts(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         (_("GPU hours"), numbers.rounded(result["gpu_hours"])),
         (_("Catalog"), words.catalog_version(str(result["catalog_version"]))),
     )
+
+
+def _prefill(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The pool that processes prompts, where there is one; of several regions, each has its own."""
+    settings = result["settings"]
+    if settings.get("prefill_replicas") and not result.get("regions"):
+        values = {
+            "n": numbers.fixed(settings["prefill_replicas"]),
+            "rate": numbers.rounded(settings["transfer_gb_s"]),
+        }
+        yield _("Prefill pool"), _("%(n)s of them, KV cache at %(rate)s GB/s") % values
 
 
 def csv_rows(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:

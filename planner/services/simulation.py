@@ -19,7 +19,12 @@ from planner.engine.model_summary import summarize
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
-from planner.engine.simulate.planned_fleet import PlannedFleet, check_batching, planned_fleet
+from planner.engine.simulate.planned_fleet import (
+    TRANSFER_GB_S,
+    PlannedFleet,
+    check_batching,
+    planned_fleet,
+)
 from planner.engine.simulate.planned_replica import Lengths, planned_replica
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.results import Outcome
@@ -33,7 +38,7 @@ from planner.services.plan_options import chosen_option
 from planner.services.planning import memory_profile_of, plan_with_catalog, resolve_draft, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
-from planner.services.simulation_notes import cut_notes, fleet_notes, gateway_notes, hardware_note
+from planner.services.simulation_notes import cut_notes, fleet_notes, gateway_notes, hardware_note, transfer_notes
 from planner.services.simulation_report import Costs, RentedTime, report
 
 Told = Callable[[int, float], None]
@@ -121,6 +126,11 @@ class PlannedCluster:
         """The option's cluster as a fleet to simulate."""
         return fleet_of(self.question, self.option, self.catalog, source, settings)
 
+    def settled(self, settings: SimulationQuestion) -> SimulationQuestion:
+        """``settings`` with what the option adds to them: its prefill pool."""
+        kv_bytes = summarize(resolve_model(self.question)).kv_bytes_per_token
+        return split_settings(self.option, settings, kv_bytes * self.question.input_tokens)
+
     def with_option(self, wanted: str) -> PlannedCluster:
         """Another option of the same plan, by id or place."""
         return replace(self, option=chosen_option(self.plan, wanted))
@@ -164,6 +174,7 @@ def serve(
             *cut_notes(source.loop, settings, outcome),
             *gateway_notes(source.loop, planned, is_job=source.is_job),
             *fleet_notes(planned),
+            *transfer_notes(planned, settings),
         ),
     )
 
@@ -188,7 +199,7 @@ def describe(
         "incidents": incident_report(served.happened),
         "option": options[0].id,
         "replicas": served.replicas,
-        "settings": asdict(settings),
+        "settings": asdict(cluster.settled(settings)),
         "question": plan.question,
         "catalog_version": plan.catalog_version,
         "engine_version": plan.engine_version,
@@ -256,17 +267,17 @@ def fleet_of(
 
 
 def split_settings(option: InferenceOption, settings: SimulationQuestion, prompt_bytes: float) -> SimulationQuestion:
-    """The scenario with the option's prefill pool, where it has one and the scenario states none.
+    """The scenario with all that runs where prefill has a pool: the scenario's own, else the option's.
 
-    Simulated pools are of one kind: prefill replicas of another layout are counted by their GPUs.
+    Simulated pools are of one kind: prefill replicas of another layout are counted by their GPUs. Batches of whole
+    requests have none.
     """
     pool = option.prefill_pool
-    if pool is None or settings.prefill_replicas:
+    if settings.batching != "continuous" or (pool is None and not settings.prefill_replicas):
         return settings
-    each = option.layout.gpus_per_replica
-    rate_gb_s = prompt_bytes / max(pool.kv_transfer_ms / 1e3, 1e-9) / GB
-    return replace(
-        settings,
-        prefill_replicas=max(1, round(pool.gpus / each)),
-        transfer_gb_s=float(min(max(rate_gb_s, 0.01), 10_000.0)),
-    )
+    replicas, rate_gb_s = settings.prefill_replicas, settings.transfer_gb_s
+    if pool is not None:
+        replicas = replicas or max(1, round(pool.gpus / option.layout.gpus_per_replica))
+        planned_gb_s = prompt_bytes / max(pool.kv_transfer_ms / 1e3, 1e-9) / GB
+        rate_gb_s = rate_gb_s or float(min(max(planned_gb_s, 0.01), 10_000.0))
+    return replace(settings, prefill_replicas=replicas, transfer_gb_s=rate_gb_s or TRANSFER_GB_S)

@@ -69,6 +69,14 @@ def fleet_notes(planned: PlannedFleet) -> list[Sentence]:
     return notes
 
 
+def transfer_notes(planned: PlannedFleet, settings: SimulationQuestion) -> list[Sentence]:
+    """That a rate between pools is stated and there are none for it to be between."""
+    apart = any(pool.decode_pool is not None for pool in planned.fleet.pools)
+    if apart or settings.transfer_gb_s is None:
+        return []
+    return [say("A KV transfer is stated, but no KV cache moves: replicas process prompts and answer.")]
+
+
 def gateway_notes(loop: ClosedLoop | None, planned: PlannedFleet, *, is_job: bool = False) -> list[Sentence]:
     """Where the gateway spreads requests more evenly than the plan reckons with; of a job the plan does so too."""
     pool = planned.fleet.pools[0]

@@ -28,6 +28,8 @@ MOST_PLACES: Final = 100_000
 """Replicas that one run may have, those to come included."""
 MOST_PHASES: Final = 1 << 25
 """A replica counts its sequences by their place in the last KV block: 8 bytes for each token of a block."""
+TRANSFER_GB_S: Final = 25.0
+"""From a prefill to a decode replica, where neither plan nor scenario says otherwise."""
 TIMES: Final = ("batch_ms", "item_ms", "token_us")
 """What says how long a batch of whole requests takes."""
 
@@ -218,7 +220,8 @@ def _most(settings: SimulationQuestion, replicas: int) -> int:
 
 def _split(pool: Pool, kind: ContinuousReplica, settings: SimulationQuestion, kv_bytes: float) -> list[Pool]:
     """Prefill and decode in pools of their own; KV moves at the scenario's rate."""
-    prefill = replace(kind, role="prefill", transfer_s_per_token=kv_bytes / (settings.transfer_gb_s * GB))
+    rate_gb_s = settings.transfer_gb_s or TRANSFER_GB_S
+    prefill = replace(kind, role="prefill", transfer_s_per_token=kv_bytes / (rate_gb_s * GB))
     more = pool.places - pool.replicas
     first = replace(
         pool,

@@ -103,8 +103,14 @@ class SimulationQuestion:
     prefill_replicas: int = integer(
         "Prefill replicas", 0, 0, 100_000, "replicas", "Split prefill from decode; 0: replicas do both.", "engine"
     )
-    transfer_gb_s: float = number(
-        "KV transfer", 25.0, 0.01, 10_000, "GB/s", "From a prefill to a decode replica.", "engine"
+    transfer_gb_s: float | None = number(
+        "KV transfer",
+        None,
+        0.01,
+        10_000,
+        "GB/s",
+        "From a prefill to a decode replica. Empty: as the plan has it, else 25 GB/s.",
+        "engine",
     )
     batching: str = choice(
         "Batching",
