@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers
 from frontend.answers.shown import KeyFigure
-from frontend.answers.simulation_words import as_number, dropped_words, hours
+from frontend.answers.simulation_words import as_number, comes_whole, dropped_words, hours
 
 
 def job_sentence(result: Mapping[str, Any], job: Mapping[str, Any]) -> str:
@@ -57,7 +57,9 @@ def job_figures(result: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[KeyF
             notes=(
                 _("%(n)s output tokens/s of all replicas")
                 % {"n": numbers.rounded(result["throughput"]["output_tok_s"])},
-                _("TPOT p95 %(p95)s") % {"p95": numbers.duration(result["tpot_ms"]["p95"])},
+                ""
+                if comes_whole(result)
+                else _("TPOT p95 %(p95)s") % {"p95": numbers.duration(result["tpot_ms"]["p95"])},
             ),
         ),
         KeyFigure(

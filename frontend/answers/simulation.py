@@ -14,7 +14,7 @@ from frontend.answers.shown import ChartGroup, KeyFigure
 from frontend.answers.simulated_incidents import incident_rows, rows_note
 from frontend.answers.simulated_job import job_figures, job_sentence
 from frontend.answers.simulation_charts import chart_groups
-from frontend.answers.simulation_words import as_number, cached_words, dropped_words, hours, pace
+from frontend.answers.simulation_words import as_number, cached_words, comes_whole, dropped_words, hours, pace
 from frontend.sentences import kept
 from frontend.stated import option_words
 
@@ -83,13 +83,7 @@ def _sentence(result: Mapping[str, Any]) -> str:
     job = result.get("job")
     if job is not None:
         return job_sentence(result, job)
-    return ngettext(
-        "%(requests)s request in %(time)s: %(share)s within the limits, p95 TTFT %(ttft)s, p95 TPOT %(tpot)s, "
-        "%(cost)s for the time",
-        "%(requests)s requests in %(time)s: %(share)s within the limits, p95 TTFT %(ttft)s, p95 TPOT %(tpot)s, "
-        "%(cost)s for the time",
-        result["requests"],
-    ) % {
+    values = {
         "requests": numbers.fixed(result["requests"]),
         "time": hours(result["duration_s"]),
         "share": numbers.percent(result["goodput"]["share"], 1),
@@ -97,6 +91,21 @@ def _sentence(result: Mapping[str, Any]) -> str:
         "tpot": numbers.duration(result["tpot_ms"]["p95"]),
         "cost": numbers.money(as_number(result["cost_usd"])),
     }
+    if comes_whole(result):
+        return ngettext(
+            "%(requests)s request in %(time)s: %(share)s within the limits, p95 answer in %(ttft)s, "
+            "%(cost)s for the time",
+            "%(requests)s requests in %(time)s: %(share)s within the limits, p95 answer in %(ttft)s, "
+            "%(cost)s for the time",
+            result["requests"],
+        ) % (values)
+    return ngettext(
+        "%(requests)s request in %(time)s: %(share)s within the limits, p95 TTFT %(ttft)s, p95 TPOT %(tpot)s, "
+        "%(cost)s for the time",
+        "%(requests)s requests in %(time)s: %(share)s within the limits, p95 TTFT %(ttft)s, p95 TPOT %(tpot)s, "
+        "%(cost)s for the time",
+        result["requests"],
+    ) % (values)
 
 
 def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
@@ -115,10 +124,7 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
         KeyFigure(
             label=_("Speed"),
             value=numbers.duration(result["ttft_ms"]["p95"]),
-            notes=(
-                _("TTFT p95; p99 %(p99)s") % {"p99": numbers.duration(result["ttft_ms"]["p99"])},
-                _("TPOT p95 %(p95)s") % {"p95": numbers.duration(result["tpot_ms"]["p95"])},
-            ),
+            notes=_latency_notes(result),
         ),
         KeyFigure(
             label=_("Within the limits"),
@@ -130,6 +136,16 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
                 _("GPUs busy %(share)s of the time") % {"share": numbers.percent(result["utilization"])},
             ),
         ),
+    )
+
+
+def _latency_notes(result: Mapping[str, Any]) -> tuple[str, ...]:
+    p99 = {"p99": numbers.duration(result["ttft_ms"]["p99"])}
+    if comes_whole(result):
+        return (_("p95 to the answer; p99 %(p99)s") % p99,)
+    return (
+        _("TTFT p95; p99 %(p99)s") % p99,
+        _("TPOT p95 %(p95)s") % {"p95": numbers.duration(result["tpot_ms"]["p95"])},
     )
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 from frontend import numbers
 from frontend.answers.shown import Chart, ChartGroup, Part
 from frontend.answers.simulated_incidents import events_chart, listed_of, marked_losses
-from frontend.answers.simulation_words import PERCENTILES, as_number
+from frontend.answers.simulation_words import PERCENTILES, as_number, comes_whole
 from frontend.figures import canvas, curves, run_events
 
 GROUPS = {
@@ -41,8 +41,11 @@ def chart_groups(result: Mapping[str, Any]) -> Iterator[ChartGroup]:
 def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
     timeline, span = result["timeline"], result["duration_s"]
     requests, queue = timeline["requests"], timeline["queue"]
-    for name, title in (("ttft", _("Wait for the first token")), ("tpot", _("Time per output token"))):
-        yield _latency(result, name, title)
+    if comes_whole(result):
+        yield _latency(result, "ttft", _("Wait for the answer"))
+    else:
+        yield _latency(result, "ttft", _("Wait for the first token"))
+        yield _latency(result, "tpot", _("Time per output token"))
     yield _replicas(timeline, span)
     rates = {_("Arriving"): _rates(requests, "arrived", span), _("Completed"): _rates(requests, "completed", span)}
     if any(requests["dropped"]):
@@ -78,7 +81,7 @@ def _latency(result: Mapping[str, Any], name: str, title: str) -> Chart:
     requests, limit = result["timeline"]["requests"], result["goodput"].get(f"{name}_limit_ms")
     lines = {at: requests[f"{name}_ms"][at] for at in PERCENTILES if at in requests[f"{name}_ms"]}
     axis = canvas.Axis(
-        title=_("%(name)s, log scale") % {"name": name.upper()},
+        title=_("%(name)s, log scale") % {"name": _("Answer") if comes_whole(result) else name.upper()},
         tick=numbers.duration,
         unit="ms",
         limit=limit,
@@ -228,11 +231,15 @@ def _distribution(result: Mapping[str, Any]) -> Iterator[Chart]:
     found = result.get("ecdf")
     if not found:
         return
+    half = {"ttft": numbers.duration(result["ttft_ms"]["p50"])}
     lines = {name.upper(): (found[f"{name}_ms"], found["shares"]) for name in ("ttft", "tpot")}
+    title = _("Half the requests wait less than %(ttft)s for the first token") % half
+    if comes_whole(result):
+        lines = {_("Answer"): lines["TTFT"]}
+        title = _("Half the requests wait less than %(ttft)s for the answer") % half
     yield Chart(
         id="run-ecdf",
-        title=_("Half the requests wait less than %(ttft)s for the first token")
-        % {"ttft": numbers.duration(result["ttft_ms"]["p50"])},
+        title=title,
         figure=curves.distribution(
             lines,
             canvas.Axis(title=_("Time, log scale"), tick=numbers.duration),

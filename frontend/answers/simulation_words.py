@@ -36,6 +36,11 @@ def clock(seconds: float) -> str:
     return f"{numbers.fixed(days)} {_('d')} {time}" if days else time
 
 
+def comes_whole(result: Mapping[str, Any]) -> bool:
+    """Whether answers come all at once, without a time between tokens: one token each, or batches of whole requests."""
+    return result["tpot_ms"]["p95"] is None and result["ttft_ms"]["p95"] is not None
+
+
 def hours(seconds: float) -> str:
     if seconds < 7200:
         return numbers.duration(seconds * 1000)

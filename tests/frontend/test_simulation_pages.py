@@ -86,6 +86,25 @@ def test_regions_have_a_row_each(client: Client, finished: Run) -> None:
     assert re.search(r">Singapore</th><td>–</td>", text)
 
 
+def test_answers_that_come_whole_have_no_time_between_tokens(client: Client, finished: Run) -> None:
+    """One token each, or batches of whole requests: no TPOT in sentence, figures or charts, and no price of output."""
+    nothing: dict[str, Any] = dict.fromkeys(("mean", "p50", "p90", "p95", "p99"))
+    whole = result() | {"tpot_ms": nothing, "usd_per_million_output_tokens": None}
+    whole["ecdf"] |= {"tpot_ms": [None, None]}
+    whole["timeline"]["requests"] |= {"tpot_ms": {at: [None, None] for at in ("p50", "p90", "p95", "p99")}}
+    Run.objects.update(result=whole)
+    text = client.get(f"/runs/{finished.uuid}/").content.decode().replace("\xa0", " ")
+    assert "90.0 % within the limits, p95 answer in 120 ms, $1.20 for the time" in text
+    assert "p95 to the answer; p99 150 ms" in text
+    assert "Wait for the answer: p95 at worst 100 ms" in text
+    assert "Half the requests wait less than 80 ms for the answer" in text
+    assert "run-tpot" not in text
+    assert "TPOT" not in text
+    assert "output tokens" not in text
+    client.cookies["django_language"] = "id"
+    assert "p95 sampai jawaban; p99 150 ms" in client.get(f"/runs/{finished.uuid}/").content.decode()
+
+
 def test_a_result_says_what_it_was_asked_with(client: Client, finished: Run) -> None:
     text = client.get(f"/runs/{finished.uuid}/").content.decode()
     assert "<dt>Traffic</dt><dd>Duration 0.5 h</dd>" in text

@@ -203,8 +203,15 @@ def test_a_vision_model_in_dynamic_batches(files: Files, tmp_path: Path) -> None
     assert 4.0 < dynamic["ttft_ms"]["mean"] < 9.0
     assert dynamic["ttft_ms"]["p99"] < 5.0 + 2 * (2 + 0.15 * 16)
     assert any("Batches of up to 64" in note for note in dynamic["notes"])
-    static = scenario(files, tmp_path, traffic, {**batches, "batching": "static", "queue_delay_ms": 1000})
+    whole = {**batches, "batching": "static", "queue_delay_ms": 1000}
+    static = scenario(files, tmp_path, {**traffic, "output_median": 20}, whole)
     assert static["completed"] == static["requests"]
+    # However many tokens an answer has, it comes at once: none has a time or a price of its own.
+    assert set(static["tpot_ms"].values()) == {None}
+    assert set(static["timeline"]["requests"]["tpot_ms"]["p95"]) == {None}
+    assert static["usd_per_million_output_tokens"] is None
+    bill = float(static["usd_per_million_input_tokens"]) * static["input_tokens"] / 1e6
+    assert bill == pytest.approx(float(static["cost_usd"]), rel=0.01)
     # A full batch of 64 takes 42.7 ms to gather and 11.6 ms to run.
     assert static["ttft_ms"]["mean"] == pytest.approx(63 / 2 / 1.5 + 11.6, rel=0.05)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from planner.engine.simulate.codes import DONE, NONE, QUEUE_FULL, RELEASE
+from planner.engine.simulate.codes import BATCHED, DONE, NONE, QUEUE_FULL, RELEASE
 from planner.engine.simulate.compiled import inner
 from planner.engine.simulate.layout import (
     COARSE,
@@ -148,7 +148,8 @@ def leave_served(st: State, s: int, t: float) -> None:
     b = time_bin(st, t)
     st.bin_histogram[2 * b + TTFT, log_bin(ttft, COARSE)] += 1
     tpot = 0.0
-    if request.output > 1:
+    has_tpot = request.output > 1 and _by_token(st, s)
+    if has_tpot:
         tpot = (t - request.first) / (request.output - 1)
         fleet.sum_tpot_ns += int(tpot * 1e9 + 0.5)
         fleet.with_tpot += 1
@@ -157,7 +158,7 @@ def leave_served(st: State, s: int, t: float) -> None:
     good = 1 if ttft <= fleet.slo_ttft_s and tpot <= fleet.slo_tpot_s else 0
     fleet.good += good
     if len(st.pools) > 1:
-        _count_at_home(st, s, ttft, tpot, good)
+        _count_at_home(st, s, ttft, tpot, good, has_tpot)
     st.bins[b].done += 1
     st.bins[b].input_tokens += request.input
     st.bins[b].output_tokens += request.output
@@ -172,7 +173,13 @@ def leave_served(st: State, s: int, t: float) -> None:
 
 
 @inner
-def _count_at_home(st: State, s: int, ttft: float, tpot: float, good: int) -> None:
+def _by_token(st: State, s: int) -> bool:
+    """Whether an answer comes token by token; a batch of whole requests gives all of it at once."""
+    return st.kinds[st.replicas[st.slots[s].replica].kind].mode != BATCHED  # type: ignore[no-any-return]
+
+
+@inner
+def _count_at_home(st: State, s: int, ttft: float, tpot: float, good: int, has_tpot: bool) -> None:
     """The same for the pool that the request belongs to, whichever served it."""
     request = st.slots[s]
     pool = st.pools[request.home]
@@ -180,7 +187,7 @@ def _count_at_home(st: State, s: int, ttft: float, tpot: float, good: int) -> No
     pool.good += good
     pool.sum_ttft_us += int(ttft * 1e6 + 0.5)
     st.home_histogram[2 * request.home + TTFT, log_bin(ttft, FINE)] += 1
-    if request.output > 1:
+    if has_tpot:
         pool.with_tpot += 1
         pool.sum_tpot_ns += int(tpot * 1e9 + 0.5)
         st.home_histogram[2 * request.home + TPOT, log_bin(tpot, FINE)] += 1

@@ -53,6 +53,15 @@ def test_instances_work_side_by_side() -> None:
     assert batches_of(kind, [0.0] * 5) == [(0.0, 3), (1.0, 2)]
 
 
+def test_an_answer_comes_whole_and_has_no_time_between_tokens() -> None:
+    outcome = simulate(one_pool(BatchedReplica(batch_s=1.0)), [batch(np.zeros(3), np.ones(3), np.full(3, 20))])
+    assert outcome.left["done"] == 3
+    assert outcome.tpot.count == 0
+    assert np.isnan(outcome.tpot.mean_s)
+    assert np.isnan(outcome.tpot.quantile_s(0.95))
+    assert outcome.e2e.mean_s == outcome.ttft.mean_s == pytest.approx(2.0)
+
+
 def test_batch_time_and_throughput() -> None:
     """Handbook 10: 2 ms + 0.15 ms an item gives 2,500/s at 8, 4,706/s at 32 and 5,517/s at 64."""
     for size, per_second in ((8, 2500), (32, 4706), (64, 5517)):
