@@ -21,6 +21,7 @@ SAID = (
         re.compile(r"(?P<n>[\d,]+) requests, (?P<hours>[\d.]+) h simulated"),
         gettext_lazy("%(n)s requests, %(hours)s h simulated"),
     ),
+    (re.compile(r"(?P<n>\d+) of (?P<count>\d+) parts done"), gettext_lazy("%(n)s of %(count)s parts done")),
     (re.compile(r"Planning (?P<n>\S+) times the load"), gettext_lazy("Planning %(n)s times the load")),
 )
 TRIED = re.compile(r"(?P<sizes>[\d, +]+) replicas(: (?P<rest>.*))?")

@@ -13,31 +13,26 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import Truncator
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from frontend import numbers
 from frontend.answers.capacity import csv_of_search, present_capacity
 from frontend.answers.compared import compare, named_apart, settings_apart
-from frontend.answers.region_words import stated_links
 from frontend.answers.simulation import csv_rows, present_simulation
 from frontend.answers.sweep import csv_of_sweep, present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
 from frontend.progress_words import progress_words
-from frontend.query import TRAFFIC_WAYS, Asked, canonical_query, default_text, read_query
+from frontend.query import Asked, canonical_query, default_text, read_query
+from frontend.run_asked import CAPACITY, SIMULATED, SWEEP, inputs_of, subtitle
 from frontend.sentences import shown
 from frontend.simulation_fields import fields_of, in_address
-from frontend.stated import stated
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import limited
 from frontend.words import run_title
 from planner.engine.errors import InvalidQuestion
-from planner.engine.field_spec import specs
 from planner.engine.question_reading import parse_question
-from planner.engine.simulate.question import SimulationQuestion
-from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
 from planner.models import Run, RunStatus
 from planner.selectors.runs import find_run, find_run_to_cancel, finished_runs_of
@@ -45,18 +40,10 @@ from planner.services.audit import note_export
 from planner.services.quote_fleet import is_quotable
 from planner.services.runs import cancel_run, create_run
 
-SWEEP = "plan_sweep"
-SIMULATION = "simulation"
-CAPACITY = "capacity_search"
-SIMULATED = (SIMULATION, CAPACITY)
-"""Kinds whose result is that of a simulated run."""
-TRACE_STATES = (*(name for names in TRAFFIC_WAYS.values() for name in names), "input_tokens", "output_tokens")
-"""Fields of a question that a trace says for itself."""
 MOST_OTHERS = 20
 """Of a person's own runs, to compare with."""
 LONGEST_OTHER = 160
 """Letters of one of them in the list."""
-SCALING = ("autoscaler", "scaling_metric", "scaling_target", "min_replicas", "max_replicas")
 STOP_POLLING = 286
 """htmx stops polling when an answer has this status."""
 
@@ -147,56 +134,6 @@ def _as_given(question: Any) -> dict[str, str]:
     return given
 
 
-def _but_traffic(given: dict[str, str]) -> dict[str, str]:
-    """The question without what an uploaded trace stands for."""
-    return {name: value for name, value in given.items() if name not in TRACE_STATES}
-
-
-def _inputs(run: Run) -> tuple[tuple[str, str], ...]:
-    """What the run was started with, what is default left out; of a search, what it has chosen in its place."""
-    given = {part: found if isinstance(found := run.params.get(part), dict) else {} for part in ("traffic", "scenario")}
-    scenario = stated(SimulationQuestion, given["scenario"], but_defaults=True)
-    if run.kind == CAPACITY and isinstance(run.result, dict):
-        scenario = _chosen_scenario(given["scenario"], run.result)
-    found = [
-        (title, text)
-        for title, text in (
-            (_("Traffic"), stated(TrafficQuestion, given["traffic"], but_defaults=True)),
-            (_("Scenario"), scenario),
-        )
-        if text
-    ]
-    if run.params.get("trace"):
-        found.insert(0, (_("Traffic"), _("an uploaded trace")))
-    return (*found, *_region_inputs(run.params.get("regions")))
-
-
-def _region_inputs(regions: Any) -> Iterator[tuple[str, str]]:
-    """What each region was started with beside what all have, and who takes its requests."""
-    for region in regions if isinstance(regions, list) else ():
-        own = (
-            stated(TrafficQuestion, region.get("traffic") or {}),
-            stated(SimulationQuestion, region.get("scenario") or {}),
-            _("an uploaded trace") if region.get("trace") else "",
-            stated_links(region),
-        )
-        yield str(region.get("name", "")), " · ".join(part for part in own if part) or numbers.NOTHING
-
-
-def _chosen_scenario(given: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """What was asked for, with the size and the scaling that the search chose."""
-    settings, known = result["settings"], specs(SimulationQuestion)
-    kept = {
-        name: value
-        for name, value in given.items()
-        if name in known and name not in (*SCALING, "replicas") and value != known[name][1]
-    }
-    chosen = () if settings.get("autoscaler", "none") == "none" else SCALING
-    if "regions" not in result:
-        chosen = ("replicas", *chosen)
-    return stated(SimulationQuestion, kept | {name: settings[name] for name in chosen if name in settings})
-
-
 def _find(request: HttpRequest, uuid: UUID) -> Run:
     run = find_run(uuid=uuid, user=request.user)
     if run is None:
@@ -211,7 +148,7 @@ def _context(run: Run) -> dict[str, Any]:
         "nav": "",
         "run": run,
         "title": run_title(run.kind),
-        "question": stated(InferenceQuestion, _but_traffic(given) if run.params.get("trace") else given),
+        "question": subtitle(run, given),
         "doing": progress_words(run.message),
         "percent": numbers.percent(run.progress),
         "elapsed": _elapsed(run),
@@ -221,7 +158,7 @@ def _context(run: Run) -> dict[str, Any]:
         "simulation": present_simulation(result) if result and run.kind in SIMULATED else None,
         "quote_link": _quote_link(run, result, given) if result and run.kind == CAPACITY else "",
         "again": _simulation_link(run, given) if run.kind in SIMULATED else "",
-        "inputs": _inputs(run) if run.kind in SIMULATED else (),
+        "inputs": inputs_of(run) if run.kind in SIMULATED else (),
         "error": shown(str(run.error.get("detail", ""))) if isinstance(run.error, dict) else "",
         "can_cancel": not run.is_final and not run.cancel_requested,
         "back": _question_link(given),

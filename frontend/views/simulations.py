@@ -19,6 +19,7 @@ from frontend.form_parts import FormField
 from frontend.forms import allowed_text, error_text, form_field
 from frontend.kinds import KINDS
 from frontend.query import Asked, canonical_query, read_query
+from frontend.run_asked import CAPACITY, SIMULATION
 from frontend.sentences import shown
 from frontend.simulation_fields import (
     CHANGES,
@@ -42,7 +43,7 @@ from frontend.simulation_params import lost_trace, regions_of, run_before, sourc
 from frontend.stated import option_words, stated
 from frontend.tenancy import active_scope
 from frontend.views.guard import limited, needs_catalog
-from frontend.views.runs import CAPACITY, SIMULATION, typed_question
+from frontend.views.runs import typed_question
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.workload import InferenceQuestion

@@ -19,7 +19,7 @@ from celery import current_app, group
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError
-from django.db.models import Avg, F, QuerySet
+from django.db.models import Avg, Count, F, Q, QuerySet
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
@@ -94,16 +94,25 @@ class PartSpread:
 
 @dataclass(slots=True, kw_only=True)
 class _Joint:
-    """Tells the share of all parts that is done; a part that was lost doesn't turn it back."""
+    """Tells the share of all parts that is done; a part that was lost doesn't turn it back.
+
+    Of several parts it says how many are done: what one of them is doing would be another's at the next look.
+    """
 
     parts: QuerySet[RunPart]
     report: ReportProgress
     _highest: float = field(default=0.0, init=False)
+    _done: int = field(default=0, init=False)
     _message: str = field(default="", init=False)
 
     def __call__(self, _share_of_part: float = 0.0, message: str = "") -> None:
-        self._highest = max(self._highest, self.parts.aggregate(share=Avg("progress"))["share"] or 0.0)
-        self._message = message or self._message
+        found = self.parts.aggregate(
+            share=Avg("progress"), count=Count("pk"), done=Count("pk", filter=Q(status=RunStatus.SUCCEEDED))
+        )
+        self._highest, self._done = max(self._highest, found["share"] or 0.0), max(self._done, found["done"])
+        self._message = (
+            f"{self._done} of {found['count']} parts done" if found["count"] > 1 else message or self._message
+        )
         self.report(self._highest, self._message)
 
 

@@ -15,6 +15,8 @@ from frontend.answers.compared import compare
 from frontend.figures.canvas import Axis
 from frontend.figures.curves import over_time
 from frontend.stated import option_words
+from planner.engine.field_spec import specs
+from planner.engine.workload import InferenceQuestion
 from planner.models import Run, RunStatus
 from tests.frontend.simulation_pages import figures_of, post, result
 
@@ -262,3 +264,25 @@ def test_a_traces_run_does_not_repeat_the_questions_traffic(client: Client, fini
     Run.objects.update(params={"question": question, "trace": "a" * 32})
     text = client.get(f"/runs/{finished.uuid}/").content.decode()
     assert '<p class="hint">Model Llama 3.1 8B · Headroom 0.1 share</p>' in text
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"traffic": {"requests_per_second": 60.0}}, "Input 1155 · Output 211 · TTFT · Mean load 60 req/s"),
+        ({"traffic": {"clients": 8, "input_median": 300}}, "Output 211 · TTFT · Clients 8 clients · Input, median 300"),
+        ({"traffic": {"hours": 2.0}}, "Input 1155 · Output 211 · Mean load 10 req/s · TTFT"),
+        ({"regions": [{"name": "a", "traffic": {"requests_per_second": 7.0}}]}, "Input 1155 · Output 211 · TTFT"),
+        ({"trace": "x"}, "TTFT"),
+    ],
+)
+def test_what_stands_under_the_title_is_what_was_served(
+    client: Client, finished: Run, params: dict[str, Any], said: str
+) -> None:
+    question = {"model": "Llama 3.1 8B", "requests_per_second": 10.0, "output_tokens": 211, "ttft_ms": 2000}
+    Run.objects.update(params={"question": question, **params})
+    hint = re.search(r'<p class="hint">(Model[^<]*)</p>', client.get(f"/runs/{finished.uuid}/").content.decode())
+    assert hint is not None
+    default = f"{specs(InferenceQuestion)['input_tokens'][1]:,}"
+    expected = said.replace("1155", f"{default} tokens").replace("211", "211 tokens").replace("300", "300 tokens")
+    assert hint[1] == "Model Llama 3.1 8B · " + expected.replace("TTFT", "TTFT limit 2,000 ms")

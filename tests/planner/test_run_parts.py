@@ -235,12 +235,18 @@ def test_parts_of_runs_that_ended_unheld_go_with_the_daily_round(kind: AddKind) 
 def test_progress_never_goes_back_when_a_part_is_lost(kind: AddKind) -> None:
     run = _claimed()
     told: list[float] = []
+    messages: list[str] = []
 
     def watched(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
         report(0.5, "half a part")
         RunPart.objects.filter(number=0).update(progress=0.0)
         return b""
 
-    PartSpread(run=run, execute_part=watched)(TASKS, lambda share, message: told.append(share))
+    def hear(share: float, message: str) -> None:
+        told.append(share)
+        messages.append(message)
+
+    PartSpread(run=run, execute_part=watched)(TASKS, hear)
     assert told == sorted(told)
+    assert messages == [f"{done} of 4 parts done" for done in range(4)]
     assert told[0] == pytest.approx(0.125)

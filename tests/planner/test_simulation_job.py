@@ -126,13 +126,13 @@ def test_a_trace_of_more_time_than_one_run_can_simulate_is_refused_when_it_is_re
 def test_a_trend_counts_among_the_requests_of_a_run(catalog: object) -> None:
     grown = {"requests_per_second": 1e-6, "hours": 8784, "trend_per_week": 10}
     assert faults({"question": QUESTION, "traffic": grown}) == {"traffic.hours": "Too many requests."}
-    fewer = {"requests_per_second": 50, "hours": 8784, "trend_per_week": -0.9}
+    fewer = {"requests_per_second": 25, "hours": 8784, "trend_per_week": -0.9}
     read_simulation({"question": QUESTION, "traffic": fewer})
     with pytest.raises(InvalidQuestion) as raised:
-        read_simulation({"question": QUESTION, "traffic": fewer | {"requests_per_second": 200}})
+        read_simulation({"question": QUESTION, "traffic": fewer | {"requests_per_second": 100}})
     hours = re.match(r"up to ([\d.]+) h", raised.value.errors[0].allowed)
     assert hours is not None
-    read_simulation({"question": QUESTION, "traffic": fewer | {"requests_per_second": 200, "hours": float(hours[1])}})
+    read_simulation({"question": QUESTION, "traffic": fewer | {"requests_per_second": 100, "hours": float(hours[1])}})
 
 
 @pytest.mark.parametrize(

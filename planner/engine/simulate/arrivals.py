@@ -46,12 +46,22 @@ class Profile:
         """Requests a second at each time."""
         hour = time_s / SECONDS_PER_HOUR
         hours = np.asarray(self.by_hour) / np.mean(self.by_hour)
-        days = np.asarray(self.by_weekday) / np.mean(self.by_weekday)
+        days = np.asarray(self.by_weekday) / _week_mean(hours, self.by_weekday, self.trend_per_week)
         within = np.interp(hour % 24, np.arange(25), np.append(hours, hours[0]))
         day = days[(time_s // SECONDS_PER_DAY).astype(np.int64) % 7]
         weeks = time_s / (7 * SECONDS_PER_DAY)
         growth: Floats = self.mean_rate * within * day * (1.0 + self.trend_per_week) ** weeks
         return growth
+
+
+def _week_mean(hours: Floats, by_weekday: tuple[float, ...], trend_per_week: float) -> float:
+    """Mean over the first week of days, hours (24 factors of mean 1) and growth."""
+    if trend_per_week == 0.0:
+        return float(np.mean(by_weekday))
+    time_s = (np.arange(7 * SECONDS_PER_DAY / STEP_S) + 0.5) * STEP_S
+    within = np.interp(time_s / SECONDS_PER_HOUR % 24, np.arange(25), np.append(hours, hours[0]))
+    day = np.asarray(by_weekday)[(time_s // SECONDS_PER_DAY).astype(np.int64)]
+    return float(np.mean(within * day * (1.0 + trend_per_week) ** (time_s / (7 * SECONDS_PER_DAY))))
 
 
 def daily_curve(peak_to_mean: float, peak_hour: float = 14.0) -> tuple[float, ...]:

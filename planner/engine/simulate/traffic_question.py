@@ -85,8 +85,8 @@ class TrafficQuestion:
         """How many there will be on average; of clients nobody knows, as that is what answers take: 0.
 
         >>> grown = TrafficQuestion(requests_per_second=1.0, hours=24 * 14, trend_per_week=1.0)
-        >>> round(grown.expected_requests / (7 * 86_400), 2)  # between once and four times the first week's rate
-        4.33
+        >>> round(grown.expected_requests / (7 * 86_400), 2)  # the first week's, and twice as many in the second
+        3.0
         """
         if self.requests is not None:
             return float(self.requests)
