@@ -40,13 +40,19 @@ TRAFFIC: Final = (
     ),
     *("input_median", "input_sigma", "output_median", "output_sigma", "seed"),
 )
+MORE: Final = (
+    *("trend_per_week", "burst_share", "burst_s", "rates", "rate_s"),
+    *("input_lengths", "input_max", "output_lengths", "output_max", "length_correlation"),
+    *("prefixes", "prefix_share", "prefix_tokens", "prefix_lengths", "prefix_zipf"),
+    *("prefix_with_input", "prefix_with_output"),
+)
 FLEET: Final = ("replicas", "policy", "max_outstanding", "queue_timeout_s", "client_timeout_s")
 CHANGES: Final = (
     *("autoscaler", "scaling_metric", "scaling_target", "min_replicas", "max_replicas", "provision_s"),
     *("node_failure_hours", "spot_interruptions_per_hour", "upgrade_at_s"),
 )
 PARTS: Final[dict[str, tuple[type, Sequence[str]]]] = {
-    "traffic": (TrafficQuestion, TRAFFIC),
+    "traffic": (TrafficQuestion, (*TRAFFIC, *MORE)),
     "fleet": (SimulationQuestion, ("option", *FLEET, *CHANGES)),
     "search": (CapacityQuestion, ()),
 }
@@ -84,11 +90,18 @@ def fields_of(run: Run | None) -> dict[str, str]:
     """What a run was started with, as it would be typed."""
     if run is None:
         return {}
+    found: dict[str, str] = {}
+    for part in PARTS:
+        given = run.params.get(OF_JOB[part])
+        found |= as_typed(part, given) if isinstance(given, dict) else {}
+    return found
+
+
+def as_typed(part: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """One part's values, by field name with the part before it."""
     return {
         f"{part}-{name}": _as_typed(spec, given[name])
-        for part, (input_type, _names) in PARTS.items()
-        if isinstance(given := run.params.get(OF_JOB[part]), dict)
-        for name, (spec, _default) in specs(input_type).items()
+        for name, (spec, _default) in specs(PARTS[part][0]).items()
         if given.get(name) is not None
     }
 

@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.models import Run
 from planner.selectors.runs import find_run
+from planner.services.fitted_traffic import fitted_at_once
 from planner.services.json_input import read_object
-from planner.services.stored_traces import MAX_TRACE_BYTES, may_use_trace, store_trace
+from planner.services.stored_traces import MAX_TRACE_BYTES, may_use_trace, open_trace, store_trace
 
 SCENARIO_BYTES = 256 * 2**10
 
@@ -68,6 +69,22 @@ def sources(request: HttpRequest, traffic: Mapping[str, Any], scenario: Mapping[
     else:
         found["traffic"] = dict(traffic)
     return found
+
+
+def fitted_traffic(request: HttpRequest) -> dict[str, Any]:
+    """The fields of traffic like the uploaded trace, or like that of the run before.
+
+    Raises ``InvalidQuestion`` where there is none, or it can't be used.
+    """
+    upload = request.FILES.get("trace")
+    if upload is not None:
+        return fitted_at_once(upload)
+    again = trace_of(request, run_before(request, request.POST.get("from", "")))
+    if not again:
+        missing = FieldError(field="trace", value=None, message=_("No trace was sent."), allowed=_("a file"))
+        raise InvalidQuestion([missing])
+    with open_trace(again) as stream:
+        return fitted_at_once(stream)
 
 
 def _read_scenario(upload: Any) -> dict[str, Any]:

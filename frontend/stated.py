@@ -13,10 +13,12 @@ from frontend import numbers, words
 from frontend.answers.parts import place_of
 from frontend.listed import listed_choices
 from frontend.query import default_text
-from planner.engine.field_spec import FieldSpec, specs
+from planner.engine.field_spec import FieldSpec, read_value, specs
 
 MOST_PLACES = 30
 """Before or after the point, of a number that is written out; others stay as they were typed."""
+MOST_LISTED = 8
+"""Numbers of a list that are written out."""
 AS_TYPED = ("seed",)
 """Numbers that count nothing: no separators in them."""
 OPTION = re.compile(
@@ -56,12 +58,25 @@ def value_words(name: str, spec: FieldSpec, value: Any) -> str:
             return text
         # Written out, an exponent of ten digits would be as many zeros.
         return numbers.localized(f"{value:,f}") if abs(value.adjusted()) <= MOST_PLACES else text
+    if spec.kind == "numbers":
+        return _list_words(read_value(name, spec, value))
     if spec.kind == "flag":
         return _("yes") if value else _("no")
     if spec.kind in ("choice", "choices"):
         names = dict(listed_choices().get(name, ()))
         return ", ".join(names.get(code) or words.choice(code) for code in text.split(","))
     return text
+
+
+def _list_words(values: Any) -> str:
+    """A short list's numbers; how many a long one has, and from which to which."""
+    if not isinstance(values, tuple) or len(values) <= MOST_LISTED:
+        return "; ".join(numbers.localized(f"{each:,.10g}") for each in values) if isinstance(values, tuple) else ""
+    return _("%(n)s values from %(low)s to %(high)s,") % {
+        "n": numbers.fixed(len(values)),
+        "low": numbers.localized(f"{min(values):,.10g}"),
+        "high": numbers.localized(f"{max(values):,.10g}"),
+    }
 
 
 def option_words(option_id: str) -> str:

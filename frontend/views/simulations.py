@@ -24,9 +24,11 @@ from frontend.sentences import shown
 from frontend.simulation_fields import (
     CHANGES,
     FLEET,
+    MORE,
     PARTS,
     TRAFFIC,
     as_before,
+    as_typed,
     boxes,
     fields_of,
     filled,
@@ -39,7 +41,7 @@ from frontend.simulation_fields import (
     spec_of,
     typed_fields,
 )
-from frontend.simulation_params import lost_trace, regions_of, run_before, sources, trace_of
+from frontend.simulation_params import fitted_traffic, lost_trace, regions_of, run_before, sources, trace_of
 from frontend.stated import option_words, stated
 from frontend.tenancy import active_scope
 from frontend.views.guard import limited, needs_catalog
@@ -64,6 +66,8 @@ def new_simulation(request: HttpRequest) -> HttpResponse:
         typed = typed_fields(request.POST)
         if not request.POST.get("keep"):
             typed |= dict.fromkeys(hidden(typed), "")
+        if request.POST.get("goal") == "fit":
+            return _fitted(request, asked, typed)
         try:
             run = _start(request, asked, typed)
         except InvalidQuestion as invalid:
@@ -74,6 +78,17 @@ def new_simulation(request: HttpRequest) -> HttpResponse:
     before = run_before(request, request.GET.get("from", ""))
     typed = filled(asked, fields_of(before) | typed_fields(request.GET), with_regions=bool(regions_of(before)))
     return _form(request, asked, typed, asked.errors)
+
+
+def _fitted(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> HttpResponse:
+    """The form with traffic like the trace's in place of what was typed."""
+    try:
+        found = fitted_traffic(request)
+    except InvalidQuestion as invalid:
+        return _form(request, asked, typed, invalid.errors, status=400)
+    traffic = filled(asked, as_typed("traffic", found))
+    others = {name: text for name, text in typed.items() if not name.startswith("traffic-")}
+    return _form(request, asked, others | traffic, (), fitted=True)
 
 
 def _asked(query: QueryDict) -> Asked:
@@ -143,7 +158,13 @@ def _start(request: HttpRequest, asked: Asked, typed: Mapping[str, str]) -> Any:
 
 
 def _form(
-    request: HttpRequest, asked: Asked, typed: Mapping[str, str], errors: Sequence[FieldError], status: int = 200
+    request: HttpRequest,
+    asked: Asked,
+    typed: Mapping[str, str],
+    errors: Sequence[FieldError],
+    *,
+    status: int = 200,
+    fitted: bool = False,
 ) -> HttpResponse:
     faults = {error.field: error for error in reversed(errors)}
     query = canonical_query(asked.given, InferenceQuestion)
@@ -154,6 +175,7 @@ def _form(
     kept = hidden(typed)
     groups = [
         ("traffic", _("Traffic"), [fields[f"traffic-{name}"] for name in TRAFFIC], False),
+        ("more", _("Traffic in more detail"), [fields[f"traffic-{name}"] for name in MORE], True),
         ("fleet", _("Fleet and gateway"), [fields[f"fleet-{name}"] for name in FLEET], False),
         ("changes", _("Scaling, failures, upgrades"), [fields[f"fleet-{name}"] for name in CHANGES], True),
     ]
@@ -172,7 +194,8 @@ def _form(
         "scenario_error": _line(faults["scenario"]) if "scenario" in faults else "",
         "has_limits": any(asked.given.get(name) for name in ("ttft_ms", "tpot_ms", "offline_requests")),
         "sized_for": _sized_for(asked),
-        "groups": groups,
+        "groups": [(*group, any(field.error or not field.is_default for field in group[2])) for group in groups],
+        "fitted": fitted,
         "trace_error": _line(faults["trace"]) if "trace" in faults else "",
         "lines": [
             f"{error.field.removeprefix('question.')}: {_line(error)}"

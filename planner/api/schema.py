@@ -113,6 +113,7 @@ def field_schema(spec: FieldSpec, default: Any) -> Schema:
     if spec.unit:
         schema["description"] = f"{spec.help} Unit: {spec.unit}."
         schema["x-unit"] = spec.unit
+    item: Schema
     match spec.kind:
         case "number" | "integer":
             schema |= {"type": spec.kind, "minimum": spec.minimum, "maximum": spec.maximum}
@@ -126,8 +127,12 @@ def field_schema(spec: FieldSpec, default: Any) -> Schema:
         case "choice":
             schema |= {"type": "string", "enum": [*spec.choices, None]}
         case "choices":
-            item: Schema = {"type": "string", "enum": list(spec.choices)} if spec.choices else {"type": "string"}
+            item = {"type": "string", "enum": list(spec.choices)} if spec.choices else {"type": "string"}
             schema |= {"type": "array", "items": item}
+        case "numbers":
+            bounds: Schema = {"minimum": spec.minimum, "maximum": spec.maximum}
+            item = {"type": "integer" if spec.places == 0 else "number", **bounds}
+            schema |= {"type": "array", "items": item, "maxItems": spec.most}
         case "flag":
             schema |= {"type": "boolean"}
         case "config":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
@@ -17,8 +17,9 @@ from typing import Any, Literal
 from planner.engine.errors import FieldError, unknown_fields
 from planner.engine.sentences import Noun, say
 
-Kind = Literal["number", "integer", "decimal", "date", "text", "choice", "choices", "flag", "config"]
+Kind = Literal["number", "integer", "decimal", "date", "text", "choice", "choices", "numbers", "flag", "config"]
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?", re.ASCII)
+_BETWEEN = re.compile(r"\s*[,;]\s*|\s+", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
@@ -45,6 +46,8 @@ class FieldSpec:
     """Of a text."""
     places: int = 6
     """Most digits after the point of a decimal."""
+    most: int = 1000
+    """Values of a list of numbers."""
 
 
 def ask(spec: FieldSpec, default: Any = None) -> Any:
@@ -127,6 +130,23 @@ def choices(label: str, default: tuple[str, ...], choices: tuple[str, ...], help
     return ask(FieldSpec(kind="choices", choices=choices, label=label, help=help, section=section), default)
 
 
+def numbers(
+    label: str, minimum: float, maximum: float, unit: str, help: str, section: str, *, whole: bool = False
+) -> Any:
+    """A list of numbers, each within the bounds; whole ones have no places after the point."""
+    spec = FieldSpec(
+        kind="numbers",
+        unit=unit,
+        minimum=minimum,
+        maximum=maximum,
+        label=label,
+        help=help,
+        section=section,
+        places=0 if whole else 6,
+    )
+    return ask(spec, ())
+
+
 def specs(question_type: type) -> dict[str, tuple[FieldSpec, Any]]:
     """Field name -> (spec, default) for every field of a question type, in order."""
     return {f.name: (f.metadata["spec"], _default(f)) for f in fields(question_type)}
@@ -167,8 +187,8 @@ def read_value(name: str, spec: FieldSpec, given: Any) -> Any:
             if isinstance(given, str) and (given in spec.choices or not spec.choices):
                 return given
             return FieldError(field=name, value=given, message="Not a known choice.", allowed=", ".join(spec.choices))
-        case "choices":
-            return _parse_choices(name, spec, given)
+        case "choices" | "numbers":
+            return (_parse_choices if spec.kind == "choices" else _parse_numbers)(name, spec, given)
         case "flag":
             if given in (True, False, "true", "false", "on", "1", "0"):
                 return given in (True, "true", "on", "1")
@@ -228,6 +248,25 @@ def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | 
             field=name, value=", ".join(wrong), message="Not a known choice.", allowed=", ".join(spec.choices)
         )
     return items
+
+
+def _parse_numbers(name: str, spec: FieldSpec, given: Any) -> tuple[float, ...] | FieldError:
+    """A list of numbers, or a text of them with commas, semicolons or spaces between."""
+    if isinstance(given, str):
+        given = _BETWEEN.split(given.strip())
+    allowed = say("up to {most:,} numbers, each {range}", most=spec.most, range=allowed_range(spec))
+    if not isinstance(given, list | tuple):
+        return FieldError(field=name, value=given, message=say("Not a list of numbers."), allowed=allowed)
+    if len(given) > spec.most:
+        return FieldError(field=name, value=len(given), message=say("Too many."), allowed=allowed)
+    each = replace(spec, kind="integer" if spec.places == 0 else "number")
+    read: list[float] = []
+    for value in given:
+        parsed = _parse_number(name, each, value)
+        if isinstance(parsed, FieldError):
+            return replace(parsed, allowed=allowed)
+        read.append(parsed)
+    return tuple(read)
 
 
 def allowed_range(spec: FieldSpec) -> str:

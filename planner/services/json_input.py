@@ -234,6 +234,11 @@ def _expected_unless_met(spec: FieldSpec, given: object) -> Noun | None:
             if not isinstance(given, list) or not all(isinstance(item, str) and item.strip() for item in given):
                 return Noun("a list of texts")
             return None if not spec.choices or set(given) <= set(spec.choices) else Noun("a list of known choices")
+        case "numbers":
+            is_list = isinstance(given, list) and all(
+                isinstance(each, int | float) and not isinstance(each, bool) for each in given
+            )
+            return None if is_list else Noun("a list of numbers")
         case "config":
             return None if isinstance(given, dict) else Noun("a JSON object")
 
@@ -241,4 +246,4 @@ def _expected_unless_met(spec: FieldSpec, given: object) -> Noun | None:
 def _allowed(spec: FieldSpec, expected: Noun) -> str:
     if spec.choices:
         return ", ".join(spec.choices)
-    return allowed_range(spec) if spec.kind in ("number", "integer") else expected
+    return allowed_range(spec) if spec.kind in ("number", "integer", "numbers") else expected

@@ -66,6 +66,8 @@ def another(name: str, spec: FieldSpec, default: Any) -> Any:
             low, high = spec.minimum or 0.0, spec.maximum or 1e9
             found = 2.5 if default is None else (default * 1.5 if default else 0.25)
             return found if low <= found <= high else (default + low) / 2
+        case "numbers":
+            return [int(spec.minimum or 0) + 3, int(spec.minimum or 0) + 2]
     raise AssertionError(f"{name}: a field of kind {spec.kind} needs a value here")
 
 

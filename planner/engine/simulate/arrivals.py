@@ -36,11 +36,17 @@ class Profile:
     by_weekday: tuple[float, ...] = FLAT_WEEK
     trend_per_week: float = 0.0
     """Growth, e.g. 0.05 for 5 % a week, compounding."""
+    steps: tuple[float, ...] = ()
+    """Factors of the rate, one after another and over again; their mean counts as 1."""
+    step_s: float = 60.0
+    """How long each holds."""
 
     @property
     def is_flat(self) -> bool:
         """Whether the rate never changes."""
-        return self.by_hour == FLAT_DAY and self.by_weekday == FLAT_WEEK and self.trend_per_week == 0.0
+        return (
+            self.by_hour == FLAT_DAY and self.by_weekday == FLAT_WEEK and self.trend_per_week == 0.0 and not self.steps
+        )
 
     def rate(self, time_s: Floats) -> Floats:
         """Requests a second at each time."""
@@ -51,7 +57,19 @@ class Profile:
         day = days[(time_s // SECONDS_PER_DAY).astype(np.int64) % 7]
         weeks = time_s / (7 * SECONDS_PER_DAY)
         growth: Floats = self.mean_rate * within * day * (1.0 + self.trend_per_week) ** weeks
+        if not self.steps:
+            return growth
+        factors = np.asarray(self.steps) / np.mean(self.steps)
+        growth *= factors[(time_s // self.step_s).astype(np.int64) % len(factors)]
         return growth
+
+    def knots(self, duration_s: float) -> Floats:
+        """Times between which the rate counts as even."""
+        pieces = 1 if self.is_flat else max(1, math.ceil(duration_s / STEP_S))
+        even = np.linspace(0.0, duration_s, pieces + 1)
+        if not self.steps:
+            return even
+        return np.unique(np.concatenate([even, np.arange(math.ceil(duration_s / self.step_s)) * self.step_s]))
 
 
 def _week_mean(hours: Floats, by_weekday: tuple[float, ...], trend_per_week: float) -> float:
@@ -159,8 +177,7 @@ def _unit_gaps(cv: float, count: int, random: np.random.Generator) -> Floats:
 
 def _cumulated_rate(arrivals: Arrivals, duration_s: float, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Knots in time and the expected number of requests up to each."""
-    steps = 1 if arrivals.profile.is_flat else max(1, math.ceil(duration_s / STEP_S))
-    knots = np.linspace(0.0, duration_s, steps + 1)
+    knots = arrivals.profile.knots(duration_s)
     factor: Any = 1.0
     if arrivals.bursts is not None:
         switches, busy = _spells(arrivals.bursts, duration_s, random)

@@ -64,14 +64,14 @@ def traffic_like(question: InferenceQuestion, given: Mapping[str, Any]) -> dict[
     over_time = given.get("clients") is None and given.get("requests") is None
     if "clients" not in asked and question.offline_requests is None and over_time:
         asked["gap_cv"] = question.arrival_cv
-    if "input_median" not in given:
+    if "input_median" not in given and not given.get("input_lengths"):
         shared = 0
         if question.prefix_kind == "shared" and "prefixes" not in given:
             shared = cached_tokens(question, BLOCK_TOKENS)
         if shared:
             asked |= {"prefixes": 1, "prefix_tokens": shared}
         asked |= _lengths("input", question.input_tokens - shared, 0.0)
-    if "output_median" not in given:
+    if "output_median" not in given and not given.get("output_lengths"):
         asked |= _lengths("output", question.output_tokens, question.output_cv)
     return asked | dict(given)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from planner.engine.errors import FieldError
-from planner.engine.field_spec import integer, number, specs
+from planner.engine.field_spec import integer, number, numbers, specs
 from planner.engine.sentences import FieldName, say
 from planner.engine.simulate.arrivals import FLAT_DAY, FLAT_WEEK, Arrivals, Bursts, Profile, daily_curve
-from planner.engine.simulate.lengths import Lognormal, LognormalLengths, SharedPrefixes
+from planner.engine.simulate.lengths import Lengths, Lognormal, Seen, SharedPrefixes
 from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.workload_model import TrafficModel
 from planner.engine.units import SECONDS_PER_HOUR
@@ -23,9 +23,11 @@ MOST_CLIENTS = 1_000_000
 """That wait for their answers in one run."""
 MOST_QUEUED = 1_000_000
 """Requests that are all there at the beginning of one run: each takes memory until it is answered."""
+MOST_STEPS = 2_000_000
+"""Times that the load may change in one run."""
 OPEN_ONLY = (
     *("requests_per_second", "gap_cv", "daily_peak", "peak_hour", "weekend", "trend_per_week"),
-    *("burst_factor", "burst_share", "burst_s"),
+    *("burst_factor", "burst_share", "burst_s", "rates"),
 )
 """What says when requests come: by the load of an open loop."""
 
@@ -57,16 +59,67 @@ class TrafficQuestion:
     burst_factor: float = number("Bursts", 1.0, 1, 50, "x mean", "Rate in busy spells; 1 has none.", "traffic")
     burst_share: float = number("Busy share", 0.1, 0.001, 0.9, "share", "Of the time.", "traffic")
     burst_s: float = number("Busy spell", 60.0, 1, 86_400, "s", "Its mean length.", "traffic")
+    rates: tuple[float, ...] = numbers(
+        "Load by step",
+        0,
+        1e6,
+        "x mean",
+        "Factors, one after another and over again; their mean counts as 1.",
+        "traffic",
+    )
+    rate_s: float = number("Step", 60.0, 1, 86_400, "s", "How long each factor of the load holds.", "traffic")
     input_median: float = number("Input, median", 700.0, 1, 1e7, "tokens", "Of prompts.", "traffic")
     input_sigma: float = number("Input, spread", 0.9, 0, 4, "sigma", "Of the logarithm; 0 is fixed.", "traffic")
     input_max: int = integer("Input, longest", 100_000, 1, 10_000_000, "tokens", "Longer ones are cut.", "traffic")
+    input_lengths: tuple[int, ...] = numbers(
+        *("Input, as seen", 1, 10_000_000, "tokens"),
+        "A list, each as likely; instead of median and spread.",
+        "traffic",
+        whole=True,
+    )
     output_median: float = number("Output, median", 130.0, 1, 1e6, "tokens", "Of answers.", "traffic")
     output_sigma: float = number("Output, spread", 0.9, 0, 4, "sigma", "Of the logarithm; 0 is fixed.", "traffic")
     output_max: int = integer("Output, longest", 8000, 1, 1_000_000, "tokens", "Longer ones are cut.", "traffic")
+    output_lengths: tuple[int, ...] = numbers(
+        *("Output, as seen", 1, 1_000_000, "tokens"),
+        "A list, each as likely; instead of median and spread.",
+        "traffic",
+        whole=True,
+    )
+    length_correlation: float = number(
+        "Input with output",
+        0.0,
+        -1,
+        1,
+        "correlation",
+        "Long prompts with long answers: 1; with short ones: -1.",
+        "traffic",
+    )
     prefixes: int = integer(
         "Shared prefixes", 0, 0, 1_000_000, "texts", "System prompts or tenants; 0 for none.", "traffic"
     )
-    prefix_tokens: int = integer("Prefix length", 500, 1, 1_000_000, "tokens", "Added to every prompt.", "traffic")
+    prefix_share: float = number(
+        "Prompts with a prefix", 1.0, 0, 1, "share", "The others begin with nothing in common.", "traffic"
+    )
+    prefix_tokens: int = integer("Prefix length", 500, 1, 1_000_000, "tokens", "Added to those prompts.", "traffic")
+    prefix_lengths: tuple[int, ...] = numbers(
+        *("Prefixes, as seen", 1, 1_000_000, "tokens"),
+        "A list, each as likely; instead of one length.",
+        "traffic",
+        whole=True,
+    )
+    prefix_with_input: float = number(
+        "Prefix with input",
+        0.0,
+        -1,
+        1,
+        "correlation",
+        "Prompts with a prefix are otherwise long: 1; short: -1.",
+        "traffic",
+    )
+    prefix_with_output: float = number(
+        "Prefix with output", 0.0, -1, 1, "correlation", "Their answers are long: 1; short: -1.", "traffic"
+    )
     prefix_zipf: float = number("Popularity", 1.0, 0, 5, "Zipf", "0: all prefixes alike.", "traffic")
     seed: int = integer("Seed", 0, 0, 2**53, "", "The same seed gives the same requests.", "run")
 
@@ -96,6 +149,8 @@ class TrafficQuestion:
         if profile.is_flat:
             return self.requests_per_second * self.duration_s
         steps = math.ceil(self.hours)
+        if self.rates:
+            steps = max(steps, min(MOST_STEPS, math.ceil(self.duration_s / self.rate_s)))
         return float(profile.rate((np.arange(steps) + 0.5) / steps * self.duration_s).mean()) * self.duration_s
 
     @property
@@ -110,6 +165,7 @@ class TrafficQuestion:
         """Clients that wait decide themselves when they send, and a job is there at once: what says when requests come
         has no meaning then.
         """
+        yield from _faults_of_steps(values)
         if values["clients"] is None and values["think_s"] > 0:
             message = say("Only clients that wait for their answers pause.")
             yield _conflict("think_s", values, message, say("0, or {clients} too", clients=FieldName("clients")))
@@ -127,13 +183,13 @@ class TrafficQuestion:
     @property
     def mean_input_tokens(self) -> float:
         """Before long prompts are cut."""
-        shared = self.prefix_tokens if self.prefixes else 0
-        return self._side(self.input_median, self.input_sigma, self.input_max).mean + shared
+        shared = self._prefixes()
+        return self._input().mean + (0.0 if shared is None else shared.mean)
 
     @property
     def mean_output_tokens(self) -> float:
         """Before long answers are cut."""
-        return self._side(self.output_median, self.output_sigma, self.output_max).mean
+        return self._output().mean
 
     def model(self) -> TrafficModel:
         """What generates it.
@@ -144,13 +200,23 @@ class TrafficQuestion:
         return TrafficModel(
             arrivals=Arrivals(profile=self._profile(), gap_cv=self.gap_cv, bursts=self._bursts()),
             whenever=self.clients is not None or self.requests is not None,
-            lengths=LognormalLengths(
-                input_tokens=self._side(self.input_median, self.input_sigma, self.input_max),
-                output_tokens=self._side(self.output_median, self.output_sigma, self.output_max),
+            lengths=Lengths(
+                input_tokens=self._input(), output_tokens=self._output(), correlation=self.length_correlation
             ),
-            prefixes=SharedPrefixes(count=self.prefixes, tokens=self.prefix_tokens, zipf=self.prefix_zipf)
-            if self.prefixes
-            else None,
+            prefixes=self._prefixes(),
+        )
+
+    def _prefixes(self) -> SharedPrefixes | None:
+        if not self.prefixes:
+            return None
+        return SharedPrefixes(
+            count=self.prefixes,
+            tokens=self.prefix_tokens,
+            zipf=self.prefix_zipf,
+            share=self.prefix_share,
+            seen=tuple(sorted(self.prefix_lengths)),
+            with_input=self.prefix_with_input,
+            with_output=self.prefix_with_output,
         )
 
     def _profile(self) -> Profile:
@@ -159,6 +225,8 @@ class TrafficQuestion:
             by_hour=FLAT_DAY if self.daily_peak == 1 else daily_curve(self.daily_peak, self.peak_hour),
             by_weekday=(*FLAT_WEEK[:WORKDAYS], self.weekend, self.weekend),
             trend_per_week=self.trend_per_week,
+            steps=self.rates,
+            step_s=self.rate_s,
         )
 
     def _bursts(self) -> Bursts | None:
@@ -168,64 +236,28 @@ class TrafficQuestion:
         share = min(self.burst_share, 1.0 / self.burst_factor)
         return Bursts(busy_factor=self.burst_factor, busy_share=share, busy_s=self.burst_s)
 
-    @staticmethod
-    def _side(median: float, sigma: float, longest: int) -> Lognormal:
-        return Lognormal(median=median, sigma=sigma, high=longest)
+    def _input(self) -> Lognormal | Seen:
+        if self.input_lengths:
+            return Seen(tokens=tuple(sorted(self.input_lengths)))
+        return Lognormal(median=self.input_median, sigma=self.input_sigma, high=self.input_max)
+
+    def _output(self) -> Lognormal | Seen:
+        if self.output_lengths:
+            return Seen(tokens=tuple(sorted(self.output_lengths)))
+        return Lognormal(median=self.output_median, sigma=self.output_sigma, high=self.output_max)
+
+
+def _faults_of_steps(values: Mapping[str, Any]) -> Iterator[FieldError]:
+    """A load of nothing but zeros, and one that changes more often than one run can tell."""
+    if not values["rates"]:
+        return
+    if not any(values["rates"]):
+        yield _conflict("rates", values, say("No load at all."), say("factors of which one at least is above 0"))
+    if values["hours"] * SECONDS_PER_HOUR / values["rate_s"] > MOST_STEPS:
+        least = math.ceil(values["hours"] * SECONDS_PER_HOUR / MOST_STEPS)
+        message = say("The load changes too often in this time.")
+        yield _conflict("rate_s", values, message, say("{least:,} s or more", least=least))
 
 
 def _conflict(name: str, values: Mapping[str, Any], message: str, allowed: str) -> FieldError:
     return FieldError(field=name, value=values[name], message=message, allowed=allowed, code="conflict")
-
-
-def traffic_question_of(model: TrafficModel, *, hours: float) -> TrafficQuestion:
-    """The question that asks for traffic like ``model``'s, whose lengths must be lognormal.
-
-    Values outside a field's bounds are cut to them, and all are rounded to four digits.
-
-    >>> asked = TrafficQuestion(requests_per_second=3.0, daily_peak=2.0, gap_cv=1.5)
-    >>> found = traffic_question_of(asked.model(), hours=24.0)
-    >>> found.requests_per_second, found.daily_peak, found.peak_hour, found.gap_cv, found.input_median
-    (3.0, 2.0, 14.0, 1.5, 700.0)
-    """
-    lengths = model.lengths
-    if not isinstance(lengths, LognormalLengths):
-        raise TypeError("lengths must be lognormal")
-    profile, bursts = model.arrivals.profile, model.arrivals.bursts
-    mean_hour = sum(profile.by_hour) / len(profile.by_hour)
-    workday = sum(profile.by_weekday[:WORKDAYS]) / WORKDAYS
-    given: dict[str, float] = {
-        "requests_per_second": profile.mean_rate,
-        "hours": hours,
-        "gap_cv": model.arrivals.gap_cv,
-        "daily_peak": max(profile.by_hour) / mean_hour,
-        "peak_hour": float(profile.by_hour.index(max(profile.by_hour))),
-        "weekend": sum(profile.by_weekday[WORKDAYS:]) / 2 / workday,
-        "trend_per_week": profile.trend_per_week,
-    }
-    if profile.by_hour == FLAT_DAY:
-        del given["peak_hour"]
-    if bursts is not None:
-        given |= {"burst_factor": bursts.busy_factor, "burst_share": bursts.busy_share, "burst_s": bursts.busy_s}
-    for side, drawn in (("input", lengths.input_tokens), ("output", lengths.output_tokens)):
-        given |= {f"{side}_median": drawn.median, f"{side}_sigma": drawn.sigma, f"{side}_max": drawn.high}
-    if model.prefixes is not None:
-        shared = model.prefixes
-        given |= {"prefixes": shared.count, "prefix_tokens": shared.tokens, "prefix_zipf": shared.zipf}
-    return TrafficQuestion(**{name: _within(name, value) for name, value in given.items()})
-
-
-def _within(name: str, value: float) -> Any:
-    spec, _ = specs(TrafficQuestion)[name]
-    bounded = min(max(value, spec.minimum or 0.0), spec.maximum if spec.maximum is not None else value)
-    return round(bounded) if spec.kind == "integer" else float(f"{bounded:.4g}")
-
-
-def changed_fields(question: TrafficQuestion) -> dict[str, Any]:
-    """What differs from the defaults, as a file or a request says it; load and lengths always.
-
-    A request that left those out would mean its plan's.
-    """
-    default = asdict(TrafficQuestion())
-    load = "requests" if question.requests is not None else "requests_per_second"
-    said = (load if question.clients is None else "clients", "input_median", "output_median")
-    return {name: value for name, value in asdict(question).items() if name in said or value != default[name]}

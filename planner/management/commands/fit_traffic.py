@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from django.core.management.base import BaseCommand, CommandParser
 
 from planner.engine.errors import FieldError
-from planner.engine.simulate.traffic_question import changed_fields, traffic_question_of
-from planner.engine.simulate.workload_model import fit, fit_prefixes
-from planner.engine.units import SECONDS_PER_HOUR
 from planner.services.error_envelope import envelope
+from planner.services.fitted_traffic import fitted_fields
 from planner.services.plan_json import encode
 from planner.services.trace_columns import TraceError
-from planner.services.trace_files import Trace, read_trace
+from planner.services.trace_files import read_trace
 
 EXIT_BAD_INPUT = 2
 
@@ -52,19 +48,3 @@ class Command(BaseCommand):
             fault = FieldError(field="out", value=out, message=f"Can't write the file: {reason}.", allowed="a file")
             self.stderr.write(encode(envelope([fault]), indent=2), self.style.NOTICE)
             sys.exit(EXIT_BAD_INPUT)
-
-
-def fitted_fields(trace: Trace) -> dict[str, Any]:
-    """The fields of ``TrafficQuestion`` that make traffic like the trace's; defaults are left out."""
-    columns = trace.columns
-    inputs = columns.input_tokens.astype(np.int64)
-    prefixes = None
-    if columns.key is not None:
-        shared = None if columns.shared_tokens is None else columns.shared_tokens.astype(np.int64)
-        prefixes = fit_prefixes(columns.key, shared)
-    if prefixes is not None:
-        # Generated prompts are what is their own, and a shared start before it.
-        inputs = np.maximum(inputs - prefixes.tokens, 1)
-    model = fit(columns.arrival_s, inputs, columns.output_tokens.astype(np.int64), empirical=False)
-    hours = float(columns.arrival_s[-1]) / SECONDS_PER_HOUR
-    return changed_fields(traffic_question_of(replace(model, prefixes=prefixes), hours=hours))
