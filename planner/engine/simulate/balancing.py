@@ -20,12 +20,17 @@ from planner.engine.simulate.compiled import inner
 from planner.engine.simulate.layout import State
 from planner.engine.simulate.prefix_cache import leading_hits
 from planner.engine.simulate.recording import kv_used
+from planner.engine.simulate.records import MAX_AVOIDED
 from planner.engine.simulate.rng import mix, uniform
 
 
 @inner
 def choose(st: State, p: int, s: int, t: float, spilling: bool) -> int:
-    """The pool's replica for this request, or none if all are full (or, ``spilling``, busier than its limit)."""
+    """The pool's replica for this request, or none if all are full (or, ``spilling``, busier than its limit).
+
+    Those that failed the request are passed over while there are others; once all have, all but the last to do so are
+    asked again, after the pools that it may spill to.
+    """
     pool = st.pools[p]
     n = pool.members
     if n == 0:
@@ -33,6 +38,24 @@ def choose(st: State, p: int, s: int, t: float, spilling: bool) -> int:
     limit = pool.max_outstanding
     if spilling and pool.spill > 0:
         limit = min(limit, pool.spill) if limit > 0 else pool.spill
+    r = _by_policy(st, p, s, t, limit)
+    if _has_failed(st, s, r) and (n > 1 or spilling):
+        r = _least_of_others(st, p, s)
+        if r == NONE and spilling:
+            return NONE
+        if r == NONE:
+            r = _least_outstanding(st, p, _last_failed(st, s))
+    if limit > 0 and st.replicas[r].outstanding >= limit:
+        r = _least_of_others(st, p, s) if st.slots[s].retries > 0 else _least_outstanding(st, p, NONE)
+        if r == NONE or st.replicas[r].outstanding >= limit:
+            return NONE
+    return r
+
+
+@inner
+def _by_policy(st: State, p: int, s: int, t: float, limit: int) -> int:
+    """Whom the pool's policy would have it."""
+    pool = st.pools[p]
     if pool.policy == ROUND_ROBIN:
         r = _round_robin(st, p, limit)
     elif pool.policy == POWER_OF_TWO:
@@ -45,13 +68,42 @@ def choose(st: State, p: int, s: int, t: float, spilling: bool) -> int:
         r = _by_session(st, p, st.slots[s].key)
     else:
         r = _least_outstanding(st, p, NONE)
-    if n > 1 and r == st.slots[s].avoid:
-        r = _least_outstanding(st, p, r)
-    if limit > 0 and st.replicas[r].outstanding >= limit:
-        r = _least_outstanding(st, p, NONE)
-        if st.replicas[r].outstanding >= limit:
-            return NONE
     return r
+
+
+@inner
+def _has_failed(st: State, s: int, r: int) -> bool:
+    """Whether a replica has refused or lost the request before, as far as that is remembered."""
+    request = st.slots[s]
+    found = False
+    for i in range(min(request.retries, MAX_AVOIDED)):
+        found |= request.avoid[i] == r
+    return found
+
+
+@inner
+def _last_failed(st: State, s: int) -> int:
+    """The last replica that did."""
+    request = st.slots[s]
+    return request.avoid[(request.retries - 1) % MAX_AVOIDED]  # type: ignore[no-any-return]
+
+
+@inner
+def _least_of_others(st: State, p: int, s: int) -> int:
+    """The fewest requests out of those that haven't failed the request; none where all have. Ties go round."""
+    pool = st.pools[p]
+    n = pool.members
+    pool.turn = pool.turn + 1 if pool.turn + 1 < n else 0
+    best = NONE
+    fewest = 0
+    for i in range(n):
+        at = pool.turn + i
+        r = st.members[p, at if at < n else at - n]
+        out = st.replicas[r].outstanding
+        if (best == NONE or out < fewest) and not _has_failed(st, s, r):
+            best = r
+            fewest = out
+    return best
 
 
 @inner

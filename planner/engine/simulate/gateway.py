@@ -54,7 +54,6 @@ def arrive(st: State, traffic: Traffic, t: float) -> None:
     request.hits, request.prefilled, request.retries, request.cancelled = 0, 0, 0, 0
     request.kept = 0
     request.replica = NONE
-    request.avoid = NONE
     request.home = traffic.pool[i] if len(traffic.pool) > 0 else 0
     request.pool = request.home
     request.key = traffic.key[i] if len(traffic.key) > 0 else NONE

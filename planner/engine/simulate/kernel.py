@@ -211,7 +211,7 @@ def stop_replica(table: Array, r: int, t: float) -> int:
             s = pop_finish(st, r)
             while s != NONE:
                 following = st.slots[s].queued
-                send_again(st, s, t)
+                send_again(st, r, s, t)
                 lost += 1
                 s = following
     elif rep.busy:
@@ -219,10 +219,10 @@ def stop_replica(table: Array, r: int, t: float) -> int:
     while rep.run_head != NONE:
         s = rep.run_head
         stop_running(st, r, s)
-        send_again(st, s, t)
+        send_again(st, r, s, t)
         lost += 1
     while rep.wait_head != NONE:
-        send_again(st, leave_waiting(st, r), t)
+        send_again(st, r, leave_waiting(st, r), t)
         lost += 1
     for s in range(len(st.slots)):
         request = st.slots[s]

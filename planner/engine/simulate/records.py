@@ -13,6 +13,8 @@ from numpy.typing import DTypeLike
 from planner.engine.step_time import StepCoefficients
 
 MAX_FALLBACKS: Final = 4
+MAX_AVOIDED: Final = 8
+"""Replicas that failed a request and that it is not sent to again while there are others."""
 MAX_PREFERRED: Final = 8
 
 
@@ -139,7 +141,8 @@ SLOT: Final = _record(
         "kept": "i8",
         "kept_until": "i8",
         "replica": "i8",
-        "avoid": "i8",
+        # Replicas that refused or lost it, the last ones: the n-th at n modulo their number.
+        "avoid": ("i8", (MAX_AVOIDED,)),
         "pool": "i8",
         "home": "i8",
         "next": "i8",

@@ -29,7 +29,7 @@ from planner.engine.simulate.kv_blocks import blocks_of
 from planner.engine.simulate.layout import State
 from planner.engine.simulate.queues import push_event, wait_last
 from planner.engine.simulate.recording import leave_unserved
-from planner.engine.simulate.records import MAX_FALLBACKS
+from planner.engine.simulate.records import MAX_AVOIDED, MAX_FALLBACKS
 
 MAX_DOUBLINGS = 6
 """Of the time between attempts."""
@@ -63,8 +63,7 @@ def _send(st: State, r: int, s: int, t: float) -> None:
     kind = st.kinds[rep.kind]
     request = st.slots[s]
     if not rep.alive:
-        request.avoid = r
-        send_again(st, s, t)
+        send_again(st, r, s, t)
         return
     if kind.mode != BATCHED:
         tokens = request.input + request.output
@@ -91,17 +90,16 @@ def _send(st: State, r: int, s: int, t: float) -> None:
 
 
 @inner
-def send_again(st: State, s: int, t: float) -> None:
-    """After a refusal or a lost replica: try again, each time later, a limited number of times."""
+def send_again(st: State, r: int, s: int, t: float) -> None:
+    """After replica ``r`` refused it or was lost: try again, elsewhere, each time later, a limited number of times."""
     fleet = st.fleet[0]
     request = st.slots[s]
+    request.avoid[request.retries % MAX_AVOIDED] = r
     request.retries += 1
     if request.retries > fleet.max_retries:
         leave_unserved(st, s, t, REPLICA_LOST)
         return
     fleet.retries += 1
-    if request.replica != NONE:
-        request.avoid = request.replica
     request.replica = NONE
     request.prefilled = 0
     request.generated = 0
