@@ -53,7 +53,11 @@ def build_options(
     rows = np.unique(ranking.candidate[ranking.listed])
     capacity = _capacity(question, demand, sized, rows)
     admission = _admission(question, sized, log, rows)
-    shares = dict(zip(rows.tolist(), input_shares(question, demand, sized, rows).tolist(), strict=True))
+    # A candidate's offers are all of one kind of node.
+    first = np.unique(ranking.candidate[ranking.listed], return_index=True)[1]
+    offers = ranking.offer[ranking.listed][first].tolist()
+    gpu_count = np.array([table.offers[offer].gpu_count for offer in offers], dtype=np.float64)
+    shares = dict(zip(rows.tolist(), input_shares(question, demand, sized, rows, gpu_count).tolist(), strict=True))
     return tuple(
         _option(question, demand, sized, ranking, table, confidence_of, log, today, row, capacity, admission, shares)
         for row in ranking.listed.tolist()

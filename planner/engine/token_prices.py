@@ -4,7 +4,7 @@
 
 An iteration that carries prompts beside decodes is the prompts' as far as they make it longer; all else that runs is
 the answers'. Idle time is divided like the rest. The simulator counts the same seconds, iteration by iteration. Where
-prompts have GPUs of their own, those GPUs' bill is the prompts'.
+prompts have a pool of their own, that pool's bill is theirs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.columns import taken
-from planner.engine.inference_ranking import Sized
+from planner.engine.inference_ranking import Sized, nodes_needed
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
 from planner.engine.serving_open import open_loop
@@ -26,8 +26,13 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def input_shares(question: InferenceQuestion, demand: Demand, sized: Sized, rows: IntArray) -> FloatArray:
-    """Of the bill, what input tokens bear, by row: at the mean load, spares taking their part of it."""
+def input_shares(
+    question: InferenceQuestion, demand: Demand, sized: Sized, rows: IntArray, gpu_count: FloatArray
+) -> FloatArray:
+    """Of the bill, what input tokens bear, by row: at the mean load, spares taking their part of it.
+
+    ``gpu_count`` are the GPUs of one node.
+    """
     if question.answers_at_once:
         return np.ones(len(rows))
     c, limits = taken(sized.evaluated.coefficients, rows), taken(sized.evaluated.limits, rows)
@@ -38,9 +43,20 @@ def input_shares(question: InferenceQuestion, demand: Demand, sized: Sized, rows
     else:
         mean = replace(demand, peak_requests_s=demand.mean_requests_s)
         shares = _open_shares(c, load_of(question, mean, sized.replicas[rows].astype(np.float64)), limits)
-    prefill_gpus = (sized.prefill.replicas * sized.prefill.gpus_per_replica)[rows]
-    split: FloatArray = np.where(prefill_gpus > 0, prefill_gpus / sized.gpus_used[rows], np.clip(shares, 0.0, 1.0))
-    return split
+    pools = sized.prefill.take(rows)
+    split = np.where(pools.replicas > 0, _pool_shares(sized, rows, gpu_count), np.clip(shares, 0.0, 1.0))
+    return np.asarray(split, dtype=np.float64)
+
+
+def _pool_shares(sized: Sized, rows: IntArray, gpu_count: FloatArray) -> FloatArray:
+    """The prefill pool's part of the nodes: its own, or where pools share nodes, as much as of the GPUs used."""
+    pools = sized.prefill.take(rows)
+    gpus_each = np.maximum(pools.gpus_per_replica, 1)
+    own = nodes_needed(gpu_count, gpus_each, pools.replicas)
+    others = nodes_needed(gpu_count, sized.evaluated.gpus_per_replica[rows], sized.replicas[rows])
+    shared = pools.replicas * gpus_each / sized.gpus_used[rows]
+    nodes = sized.nodes[rows]
+    return np.asarray(np.where(own + others <= nodes, own / nodes, shared), dtype=np.float64)
 
 
 def _open_shares(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits) -> FloatArray:

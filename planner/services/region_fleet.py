@@ -119,5 +119,5 @@ def linked_fleet(regions: Sequence[Region], planned: Sequence[PlannedFleet]) -> 
     return PlannedFleet(
         fleet=replace(planned[0].fleet, pools=pools, distance_s=distance_s),
         lives=tuple(life for each in planned for life in each.lives),
-        nodes_per_unit=1,
+        nodes_per_unit=tuple(nodes for each in planned for nodes in each.nodes_per_unit),
     )

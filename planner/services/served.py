@@ -38,7 +38,7 @@ class RentedPool:
 
     region: int
     """Whose pool it is, by its place among the regions; 0 where there is one."""
-    nodes_per_unit: int
+    nodes_per_unit: float
     replicas: int
     """At the start."""
     unit_gpus: float

@@ -11,31 +11,24 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol
 
-from catalog.profiles import serving_profiles
 from planner.engine.answers import InferenceOption, InferencePlan
-from planner.engine.errors import InvalidQuestion
 from planner.engine.hardware import CatalogSnapshot
 from planner.engine.model_summary import summarize
 from planner.engine.question_reading import parse_question
 from planner.engine.simulate.control import FleetControl
 from planner.engine.simulate.layout import Array, Traffic
-from planner.engine.simulate.planned_fleet import (
-    TRANSFER_GB_S,
-    PlannedFleet,
-    check_batching,
-    planned_fleet,
-)
-from planner.engine.simulate.planned_replica import Lengths, planned_replica
+from planner.engine.simulate.planned_fleet import PlannedFleet
+from planner.engine.simulate.planned_replica import Lengths
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.results import Outcome
 from planner.engine.simulate.run import simulate
 from planner.engine.simulate.setup import ClosedLoop
 from planner.engine.simulate.warm_up import warm_up
-from planner.engine.units import GB
 from planner.engine.workload import InferenceQuestion
 from planner.services.incident_report import incident_report
+from planner.services.option_fleet import fleet_of, split_settings
 from planner.services.plan_options import chosen_option
-from planner.services.planning import memory_profile_of, plan_with_catalog, resolve_draft, resolve_model
+from planner.services.planning import plan_with_catalog, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
 from planner.services.simulation_notes import cut_notes, fleet_notes, gateway_notes, hardware_note, transfer_notes
@@ -124,7 +117,15 @@ class PlannedCluster:
 
     def fleet(self, source: TrafficSource, settings: SimulationQuestion) -> PlannedFleet:
         """The option's cluster as a fleet to simulate."""
-        return fleet_of(self.question, self.option, self.catalog, source, settings)
+        return fleet_of(
+            self.question,
+            self.option,
+            self.catalog,
+            settings,
+            lengths=source.lengths,
+            hash_tokens=source.hash_tokens,
+            own_prefixes=source.has_no_prefixes and self.question.prefix_kind == "private",
+        )
 
     def settled(self, settings: SimulationQuestion) -> SimulationQuestion:
         """``settings`` with what the option adds to them: its prefill pool."""
@@ -160,13 +161,8 @@ def serve(
         outcome=outcome,
         happened=control.happened,
         pools=tuple(
-            RentedPool(
-                region=0,
-                nodes_per_unit=planned.nodes_per_unit,
-                replicas=pool.replicas,
-                unit_gpus=pool.gpus_per_unit,
-            )
-            for pool in planned.fleet.pools
+            RentedPool(region=0, nodes_per_unit=nodes, replicas=pool.replicas, unit_gpus=pool.gpus_per_unit)
+            for pool, nodes in zip(planned.fleet.pools, planned.nodes_per_unit, strict=True)
         ),
         replicas=planned.replicas,
         notes=(
@@ -212,7 +208,7 @@ def costs_of(served: Served, options: Sequence[InferenceOption], *, region: int 
     return Costs(
         rented=tuple(
             RentedTime(
-                usd_per_hour=options[pool.region].price.usd_per_node_hour * Decimal(pool.nodes_per_unit),
+                usd_per_hour=options[pool.region].price.usd_per_node_hour * Decimal(repr(float(pool.nodes_per_unit))),
                 hours=float(hours),
                 busy_s=float(work_s[0]),
                 prefill_s=float(work_s[1]),
@@ -235,49 +231,3 @@ def planned_cluster(raw_plan: Mapping[str, Any], option: str = "") -> PlannedClu
         option=chosen_option(plan, option),
         catalog=catalog,
     )
-
-
-def fleet_of(
-    question: InferenceQuestion,
-    option: InferenceOption,
-    catalog: CatalogSnapshot,
-    source: TrafficSource,
-    settings: SimulationQuestion,
-) -> PlannedFleet:
-    """The option's cluster as a fleet to simulate."""
-    if faults := check_batching(question, settings):
-        raise InvalidQuestion(faults)
-    arch = resolve_model(question)
-    kv_bytes = summarize(arch).kv_bytes_per_token
-    settings = split_settings(option, settings, kv_bytes * question.input_tokens)
-    kind = planned_replica(
-        option,
-        arch,
-        question,
-        settings,
-        catalog,
-        serving_profiles(),
-        memory_profile_of(question),
-        lengths=source.lengths,
-        hash_tokens=source.hash_tokens,
-        draft=resolve_draft(question),
-        own_prefixes=source.has_no_prefixes and question.prefix_kind == "private",
-    )
-    return planned_fleet(option, kind, question, settings, kv_bytes_per_token=kv_bytes)
-
-
-def split_settings(option: InferenceOption, settings: SimulationQuestion, prompt_bytes: float) -> SimulationQuestion:
-    """The scenario with all that runs where prefill has a pool: the scenario's own, else the option's.
-
-    Simulated pools are of one kind: prefill replicas of another layout are counted by their GPUs. Batches of whole
-    requests have none.
-    """
-    pool = option.prefill_pool
-    if settings.batching != "continuous" or (pool is None and not settings.prefill_replicas):
-        return settings
-    replicas, rate_gb_s = settings.prefill_replicas, settings.transfer_gb_s
-    if pool is not None:
-        replicas = replicas or max(1, round(pool.gpus / option.layout.gpus_per_replica))
-        planned_gb_s = prompt_bytes / max(pool.kv_transfer_ms / 1e3, 1e-9) / GB
-        rate_gb_s = rate_gb_s or float(min(max(planned_gb_s, 0.01), 10_000.0))
-    return replace(settings, prefill_replicas=replicas, transfer_gb_s=rate_gb_s or TRANSFER_GB_S)

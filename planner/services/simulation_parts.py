@@ -161,12 +161,12 @@ def _serve_linked(
     pools = tuple(
         RentedPool(
             region=place,
-            nodes_per_unit=each.nodes_per_unit,
+            nodes_per_unit=nodes,
             replicas=pool.replicas,
             unit_gpus=pool.gpus_per_unit,
         )
         for place, each in enumerate(planned)
-        for pool in each.fleet.pools
+        for pool, nodes in zip(each.fleet.pools, each.nodes_per_unit, strict=True)
     )
     return replace(served, pools=pools)
 

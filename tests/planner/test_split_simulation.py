@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.engine.answers import Layout, PrefillPool
+from planner.engine.question_reading import parse_question
+from planner.engine.simulate.planned_fleet import Unit, rented_units
 from planner.engine.simulate.question import SimulationQuestion
+from planner.engine.simulate.traffic_like import traffic_like
+from planner.engine.simulate.traffic_question import TrafficQuestion
+from planner.engine.workload import InferenceQuestion
+from planner.services.generated_traffic import GeneratedTraffic
+from planner.services.option_fleet import split_settings
 from planner.services.run_kind import in_turn
-from planner.services.simulation import split_settings
+from planner.services.simulation import planned_cluster
 from planner.services.simulation_parts import serve_part
 from planner.services.simulation_run import run_simulation
 from tests.factories import inference_option
@@ -38,7 +46,7 @@ def test_the_option_says_how_many_prefill_and_how_fast_caches_move() -> None:
     option = inference_option(prefill_pool=POOL)
     assert option.layout.tensor == 2
     settings = split_settings(option, SimulationQuestion(), prompt_bytes=5e8)
-    assert settings.prefill_replicas == 3
+    assert settings.prefill_replicas == 6
     assert settings.transfer_gb_s == pytest.approx(50.0)
 
 
@@ -53,7 +61,7 @@ def test_a_scenario_of_its_own_wins_and_a_whole_option_stays_whole() -> None:
 @pytest.mark.parametrize(
     ("stated", "replicas", "rate_gb_s"),
     [
-        ({"transfer_gb_s": 7.0}, 3, 7.0),
+        ({"transfer_gb_s": 7.0}, 6, 7.0),
         ({"prefill_replicas": 2}, 2, 50.0),
     ],
 )
@@ -101,3 +109,60 @@ def test_a_rate_that_nothing_moves_at_is_said() -> None:
     assert idle not in plain["notes"]
     assert stated["e2e_ms"] == plain["e2e_ms"]
     assert plain["settings"]["transfer_gb_s"] is None
+
+
+LLAMA: dict[str, Any] = {"model": "Llama 3.1 70B", "input_tokens": 4000, "output_tokens": 300, "ttft_ms": 4000}
+PLANS: dict[str, dict[str, Any]] = {
+    "slow network": LLAMA
+    | {"input_tokens": 1155, "output_tokens": 211, "requests_per_second": 40, "accelerators": ["h200-sxm"]},
+    "one node, other layout": LLAMA
+    | {"requests_per_second": 5, "instance_types": ["genesis/HGX H100 8x"], "accelerators": ["h100-sxm"]},
+    "one GPU each": SPLIT | {"requests_per_second": 20, "output_tokens": 250, "ttft_ms": 1000},
+    "experts": {"model": "Mixtral 8x7B", "input_tokens": 2000, "output_tokens": 250, "requests_per_second": 10},
+}
+
+
+@pytest.mark.usefixtures("catalog")
+@pytest.mark.parametrize("headroom", [0.3, 0.7])
+@pytest.mark.parametrize("name", PLANS)
+def test_a_split_plan_and_its_simulation_mean_the_same(name: str, headroom: float) -> None:
+    """First tokens, pace and bill of the same pools, at the load that the plan is for and far below it."""
+    question = PLANS[name] | {"pools": "split", "peak_factor": 1, "tpot_ms": 60, "headroom": headroom}
+    cluster = planned_cluster(question, "")
+    option, pool = cluster.option, cluster.option.prefill_pool
+    assert pool is not None
+    asked = parse_question(InferenceQuestion, question)
+    traffic = traffic_like(asked, {}) | {"hours": 5000 / question["requests_per_second"] / 3600}
+    source = GeneratedTraffic(question=parse_question(TrafficQuestion, traffic))
+    prefill, decode = cluster.fleet(source, SimulationQuestion()).fleet.pools
+    assert (prefill.kind.gpus, prefill.replicas) == (pool.layout.gpus_per_replica, pool.layout.replicas)
+    assert (decode.kind.gpus, decode.replicas) == (option.layout.gpus_per_replica, option.layout.replicas)
+    run = cluster.run(source, SimulationQuestion()).document
+    assert run["ttft_ms"]["mean"] == pytest.approx(option.speed.ttft_ms["mean"], rel=0.1)
+    assert run["tpot_ms"]["mean"] == pytest.approx(option.speed.tpot_ms["mean"], rel=0.05)
+    assert float(run["usd_per_month"]) == pytest.approx(float(option.price.usd_per_month), rel=1e-4)
+    assert run["gpu_hours"] == pytest.approx(option.cluster.gpus_billed * run["duration_s"] / 3600, rel=1e-3)
+
+
+def units(gpus: int, **layouts: Any) -> tuple[Unit, Unit]:
+    """On nodes of 8 GPUs: ``own`` and ``fed`` are (GPUs of a replica, replicas), ``nodes`` what the plan rents."""
+    (each, count), (fed, many) = layouts["own"], layouts["fed"]
+    own = Layout(tensor=each, pipeline=1, expert=1, context=1, replicas=count)
+    other = Layout(tensor=fed, pipeline=1, expert=1, context=1, replicas=many)
+    option = inference_option(layout=own, prefill_pool=replace(POOL, layout=other, gpus=fed * many))
+    nodes = layouts["nodes"]
+    cluster = replace(option.cluster, gpus_per_node=gpus, nodes=nodes, gpus_used=each * count + fed * many)
+    return rented_units(replace(option, cluster=cluster))
+
+
+def test_pools_that_share_nodes_share_their_price() -> None:
+    """One node of 8 holds a replica of 4 GPUs and two of 2: each pool bears half of it."""
+    assert units(8, own=(4, 1), fed=(2, 2), nodes=1) == (Unit(replicas=2, nodes=0.5), Unit(replicas=4, nodes=0.5))
+    # Five replicas of 4 GPUs alone would take three nodes, ten of 2 GPUs three too; together they fill five.
+    own, fed = units(8, own=(4, 5), fed=(2, 10), nodes=5)
+    assert 3 * own.nodes + 3 * fed.nodes == pytest.approx(5)
+
+
+def test_pools_with_nodes_of_their_own_pay_whole_nodes() -> None:
+    assert units(8, own=(8, 3), fed=(8, 2), nodes=5) == (Unit(replicas=1, nodes=1), Unit(replicas=1, nodes=1))
+    assert units(8, own=(16, 2), fed=(8, 1), nodes=5) == (Unit(replicas=1, nodes=2), Unit(replicas=1, nodes=1))

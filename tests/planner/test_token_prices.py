@@ -35,6 +35,10 @@ CASES: dict[str, dict[str, Any]] = {
     | {"input_tokens": 1000, "output_tokens": 250, "requests_per_second": 10, "ttft_ms": 2000},
     "clients": QWEN | {"input_tokens": 1000, "output_tokens": 250, "concurrency": 64},
     "job": LLAMA_8B | {"input_tokens": 2000, "output_tokens": 500, "offline_requests": 20_000, "offline_hours": 1},
+    "pools sharing a node": LLAMA_70B
+    | {"input_tokens": 4000, "output_tokens": 300, "requests_per_second": 5, "ttft_ms": 4000, "pools": "split"},
+    "pools apart": QWEN
+    | {"input_tokens": 4000, "output_tokens": 300, "requests_per_second": 30, "tpot_ms": 30, "pools": "split"},
 }
 WITHIN = {"clients": 0.1, "job": 0.12}
 """Clients that wait come together more than reckoned with; a job whose KV cache is full computes prompts twice."""

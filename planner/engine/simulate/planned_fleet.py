@@ -40,8 +40,8 @@ class PlannedFleet:
 
     fleet: Fleet
     lives: tuple[PoolLife, ...]
-    nodes_per_unit: int
-    """Nodes rented together: more than one where a replica spans nodes."""
+    nodes_per_unit: tuple[float, ...]
+    """By pool, nodes rented together: several where a replica spans them, part of one where pools share nodes."""
 
     @property
     def replicas(self) -> int:
@@ -56,12 +56,18 @@ def planned_fleet(
     settings: SimulationQuestion,
     *,
     kv_bytes_per_token: float,
+    prefill: ContinuousReplica | None = None,
 ) -> PlannedFleet:
-    """The option's replicas (``kind``) behind one gateway, as ``settings`` would have them."""
+    """The option's replicas (``kind``) behind one gateway, as ``settings`` would have them.
+
+    ``prefill`` is a replica of its prefill pool, where it has one; else such a pool has replicas like the others.
+    """
     check_settings(settings)
     check_sizes(settings, option.layout.replicas)
-    nodes_each = max(1, math.ceil(kind.gpus / option.cluster.gpus_per_node))
-    per_unit = max(1, int(option.cluster.gpus_per_node // kind.gpus))
+    is_split = bool(settings.prefill_replicas) and isinstance(kind, ContinuousReplica)
+    alone = _unit(int(kind.gpus), option.cluster.gpus_per_node)
+    own, fed = rented_units(option) if is_split else (alone, alone)
+    per_unit = own.replicas
     replicas = settings.replicas or option.layout.replicas
     spare = settings.spare_nodes * per_unit if _can_lose_nodes(settings) else 0
     surge = settings.max_surge + settings.max_unavailable if settings.upgrade_at_s is not None else 0
@@ -75,11 +81,15 @@ def planned_fleet(
         hold_s=settings.queue_timeout_s,
         max_held=settings.max_waiting,
         replicas_per_unit=per_unit,
-        unit_gpus=option.cluster.gpus_per_node * nodes_each,
+        unit_gpus=option.cluster.gpus_per_node * own.nodes,
     )
     pools = [pool]
-    if settings.prefill_replicas and isinstance(kind, ContinuousReplica):
-        pools = _split(pool, kind, settings, kv_bytes_per_token)
+    if isinstance(kind, ContinuousReplica) and is_split:
+        first = replace(pool, replicas_per_unit=fed.replicas, unit_gpus=option.cluster.gpus_per_node * fed.nodes)
+        pools = [
+            _prefill_pool(first, prefill or kind, settings, kv_bytes_per_token),
+            replace(pool, kind=replace(kind, role="decode")),
+        ]
     life = pool_life(settings, replicas, weights_gib=option.memory.parts_gib.get("weights", 0.0) * kind.gpus)
     return PlannedFleet(
         fleet=Fleet(
@@ -91,8 +101,40 @@ def planned_fleet(
             seed=settings.seed,
         ),
         lives=(life,) * len(pools),
-        nodes_per_unit=nodes_each,
+        nodes_per_unit=tuple(pool.gpus_per_unit / option.cluster.gpus_per_node for pool in pools),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What is rented together for a pool."""
+
+    replicas: int
+    nodes: float
+
+
+def rented_units(option: InferenceOption) -> tuple[Unit, Unit]:
+    """What a replica of the option is rented in, and one of its prefill pool (the same where it has none).
+
+    Whole nodes; where the plan has both pools share nodes, each pool's unit bears its GPUs' part of them.
+    """
+    cluster, layout, pool = option.cluster, option.layout, option.prefill_pool
+    own = _unit(layout.gpus_per_replica, cluster.gpus_per_node)
+    if pool is None:
+        return own, own
+    fed = _unit(pool.layout.gpus_per_replica, cluster.gpus_per_node)
+    counts = math.ceil(layout.replicas / own.replicas), math.ceil(pool.layout.replicas / fed.replicas)
+    if counts[0] * own.nodes + counts[1] * fed.nodes <= cluster.nodes:
+        return own, fed
+    share = pool.gpus / cluster.gpus_used
+    return (
+        replace(own, nodes=cluster.nodes * (1.0 - share) / counts[0]),
+        replace(fed, nodes=cluster.nodes * share / counts[1]),
+    )
+
+
+def _unit(gpus: int, gpus_per_node: float) -> Unit:
+    return Unit(replicas=max(1, int(gpus_per_node // gpus)), nodes=max(1, math.ceil(gpus / gpus_per_node)))
 
 
 def pool_life(settings: SimulationQuestion, replicas: int, *, weights_gib: float) -> PoolLife:
@@ -218,19 +260,16 @@ def _most(settings: SimulationQuestion, replicas: int) -> int:
     return max(replicas, settings.max_replicas or 2 * replicas)
 
 
-def _split(pool: Pool, kind: ContinuousReplica, settings: SimulationQuestion, kv_bytes: float) -> list[Pool]:
-    """Prefill and decode in pools of their own; KV moves at the scenario's rate."""
+def _prefill_pool(like: Pool, kind: ContinuousReplica, settings: SimulationQuestion, kv_bytes: float) -> Pool:
+    """A pool of replicas that prefill for the one after it; KV moves at the scenario's rate."""
     rate_gb_s = settings.transfer_gb_s or TRANSFER_GB_S
-    prefill = replace(kind, role="prefill", transfer_s_per_token=kv_bytes / (rate_gb_s * GB))
-    more = pool.places - pool.replicas
-    first = replace(
-        pool,
-        kind=prefill,
+    return replace(
+        like,
+        kind=replace(kind, role="prefill", transfer_s_per_token=kv_bytes / (rate_gb_s * GB)),
         replicas=settings.prefill_replicas,
-        max_replicas=settings.prefill_replicas + more,
+        max_replicas=settings.prefill_replicas + like.places - like.replicas,
         decode_pool=1,
     )
-    return [first, replace(pool, kind=replace(kind, role="decode"))]
 
 
 def _autoscaler(settings: SimulationQuestion, replicas: int) -> Autoscaler | None:

@@ -47,17 +47,19 @@ def planned_replica(
     hash_tokens: int | None,
     draft: ModelArch | None = None,
     own_prefixes: bool = False,
+    layout: Layout | None = None,
 ) -> ContinuousReplica | BatchedReplica:
     """The replica that ``option`` is made of; ``draft`` is the question's draft model, where it names one.
 
-    An LLM engine, or another model's batches on the same GPUs where the scenario says so.
+    ``layout`` is that of its prefill pool, where one of that is asked for. An LLM engine, or another model's batches on
+    the same GPUs where the scenario says so.
     """
     if settings.batching != "continuous":
         gpus = option.layout.gpus_per_replica
         return batched_replica(settings, gpus=float(gpus))
     return replica_on(
         _shape_of(option, offer_table(snapshot)),
-        option.layout,
+        layout or option.layout,
         option.weight_format,
         arch,
         # Of several token budgets that were searched over, the option's own.
