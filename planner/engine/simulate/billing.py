@@ -25,6 +25,9 @@ class Bill:
         self.unit_of_replica: Array = np.array(units, dtype=np.int64)
         self.pool_of_unit: Array = np.array(pools, dtype=np.int64)
         self.gpus_of_unit: Array = np.array(gpus)
+        rooms = np.array([pool.replicas_per_unit for pool in fleet.pools], dtype=np.int64)
+        self.room_of_unit: Array = rooms[self.pool_of_unit]
+        """Replicas that each has room for."""
         self._first_replica: Array = np.searchsorted(self.unit_of_replica, np.arange(len(gpus)))
         self._up = np.zeros(len(gpus), np.int64)
         self._since = np.zeros(len(gpus))

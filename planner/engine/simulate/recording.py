@@ -214,9 +214,12 @@ def take_sample(st: State, time_s: float) -> None:
     i = int(time_s / fleet.sample_s)
     sample = st.samples[i]
     waiting, running, ready, billed, kv = 0.0, 0.0, 0.0, 0.0, 0.0
+    paid = NONE
     for r in range(len(st.replicas)):
         rep = st.replicas[r]
-        billed += rep.billed
+        if rep.billed and rep.unit != paid:
+            billed += rep.unit_room
+            paid = rep.unit
         if not rep.alive:
             continue
         used = kv_used(st, r, time_s)

@@ -69,6 +69,9 @@ REPLICA: Final = _record(
         "pool": "i4",
         "alive": "i4",
         "billed": "i4",
+        # The rented unit (node) that it is on, and how many replicas that has room for.
+        "unit": "i8",
+        "unit_room": "i8",
         "busy": "i4",
         "paused": "i4",
         "blocked": "i4",

@@ -54,6 +54,7 @@ class Samples:
     ready: Array
     ready_min: Array
     billed: Array
+    """Replicas that what is rented has room for: a node is paid for whole."""
     billed_max: Array
     heat_kv: Array
     """(bins, rows): the fullest KV cache of each replica, or of each row of replicas."""

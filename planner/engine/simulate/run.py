@@ -114,6 +114,8 @@ class Run:
             state = close_loop(state, fleet.loop, fleet.seed)
         self._use(state._replace(distance=np.ascontiguousarray(distances(fleet))))
         self.bill = Bill(fleet)
+        self.state.replicas["unit"] = self.bill.unit_of_replica
+        self.state.replicas["unit_room"] = self.bill.room_of_unit[self.bill.unit_of_replica]
 
     def _use(self, state: State) -> None:
         self.state = state

@@ -154,6 +154,27 @@ def test_lost_nodes_are_counted_as_nodes(each: int) -> None:
     assert (happened.rows["failed"] > happened.counts["failed"]) == (each > 1)
 
 
+@pytest.mark.parametrize(("replicas", "each", "rented"), [(1, 2, 2), (3, 2, 4), (4, 2, 4), (5, 8, 8), (3, 1, 3)])
+def test_billed_is_what_the_rented_nodes_have_room_for(replicas: int, each: int, rented: int) -> None:
+    pool = Pool(kind=KIND, replicas=replicas, replicas_per_unit=each)
+    outcome = simulate(Fleet(pools=[pool]), [steady_stream(1.0, 100.0, 10)], lasts_s=3600.0)
+    assert (outcome.samples.ready == replicas).all()
+    assert (outcome.samples.billed == rented).all()
+    assert outcome.gpu_hours == rented
+
+
+def test_the_area_under_billed_is_the_bill() -> None:
+    """Up and down between one and eight for three hours, two a node of 8 GPUs: each replica's room is 4 of them."""
+    scaler = Autoscaler(settings=Hpa(target=6.0, max_replicas=8), metric="concurrency")
+    busy, quiet = steady_stream(40.0, 1800.0, 1000), steady_stream(2.0, 1800.0, 1000)
+    arrival_s = np.concatenate([busy.arrival_s, 1800 + quiet.arrival_s, 3600 + busy.arrival_s, 5400 + quiet.arrival_s])
+    traffic = batch(arrival_s, np.ones(len(arrival_s)), np.full(len(arrival_s), 1000))
+    outcome, _ = run(two_a_node(1, 8), PoolLife(start=START, autoscaler=scaler), traffic, lasts_s=10_800.0)
+    assert outcome.samples.billed.min() == 2
+    assert outcome.samples.billed.max() == 8
+    assert outcome.samples.billed.sum() * outcome.samples.bin_s / 3600 * 4 == pytest.approx(outcome.gpu_hours, rel=0.01)
+
+
 def test_which_replicas_have_a_rented_node() -> None:
     bill = Bill(Fleet(pools=[two_a_node(1, 5)]))
     bill.begin(3, 0.0)
