@@ -37,7 +37,7 @@ def _attainment(search: Mapping[str, Any], month: Cost) -> Chart:
         "capacity-attainment",
         _holding(search, month),
         "goodput_share",
-        canvas.Axis(title=_("Share of requests within the limits"), tick=_share_tick(search)),
+        canvas.Axis(title=_("Share of requests within the limits"), tick=_share_tick(search), most=1.0),
         month,
     )
 
@@ -110,7 +110,7 @@ def _share_tick(search: Mapping[str, Any]) -> Callable[[float], str]:
     """Shares as the axis tells them apart: where all fleets hold the limits, they lie within a percent."""
     shares = [point["goodput_share"] or 0.0 for point in search["tried"]]
     span = max(shares, default=1.0) - min(shares, default=0.0)
-    places = 0 if span > 0.05 else 1 if span > 0.005 else 2
+    places = 0 if span > 0.05 or span <= tried_fleets.NEAR else 1 if span > 0.005 else 2
     return lambda value: numbers.percent(value, places)
 
 

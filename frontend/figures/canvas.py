@@ -49,6 +49,8 @@ class Axis:
     """How a value reads on hover, in d3's terms."""
     unit: str = ""
     """Of a value on hover, where ``hover`` doesn't write it."""
+    most: float | None = None
+    """What a value can't pass: no ticks beyond, as of shares."""
     is_count: bool = False
     """Of things that come whole: no ticks between."""
 

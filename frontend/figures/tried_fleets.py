@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from frontend.figures.canvas import (
     INK,
@@ -32,13 +33,17 @@ class Tried:
     group: str
 
 
+NEAR: Final = 0.002
+"""Values that differ by less than this share lie on one height: ticks between them would read alike."""
+
+
 def against_cost(tried: Sequence[Tried], cost: Axis, y: Axis) -> Figure:
     """What money buys: a trace a group, filled where the limits hold, the chosen ringed."""
     layout = framed(y, "")
     values = [each.value for each in tried]
     low, high = min(values, default=0.0), max(values, default=1.0)
-    pad = 0.08 * ((high - low) or high or 1.0)
-    ticks = linear_ticks(max(low - pad, 0.0), high + pad)
+    pad = 0.08 * (high - low) if high - low > NEAR * high else 0.08 * (high or 1.0)
+    ticks = [at for at in linear_ticks(max(low - pad, 0.0), high + pad) if y.most is None or at <= y.most]
     layout["yaxis"] = linear_axis(y, high) | {"range": [low - pad, high + pad * 2.4]}
     layout["yaxis"] |= {"tickvals": ticks, "ticktext": [y.tick(each) for each in ticks]}
     layout["xaxis"] = log_axis(cost, [each.cost for each in tried if each.cost > 0] or [1.0])

@@ -252,3 +252,17 @@ def test_what_ran_is_what_the_search_chose(client: Client, search: Run) -> None:
     whole = told(scaled)
     for part in ("Kubernetes HPA", "Target 42", "Fewest replicas 1", "Most replicas 20"):
         assert part in whole
+
+
+def test_charts_of_fleets_that_all_hold_the_limits_have_ticks_that_read_apart(client: Client, search: Run) -> None:
+    for rates, shares in (((10.026, 10.0261, 10.027), (1.0, 1.0, 1.0)), ((9.9, 10.0, 10.4), (0.97, 0.99, 1.0))):
+        tried = [
+            point | {"goodput_requests_s": rate, "goodput_share": share}
+            for point, rate, share in zip(searched()["tried"], rates, shares, strict=True)
+        ]
+        Run.objects.update(result={**result(), "search": searched() | {"tried": tried}})
+        figures = figures_of(client, search)
+        for name in ("goodput", "attainment"):
+            ticks = figures[f"capacity-{name}"]["layout"]["yaxis"]["ticktext"]
+            assert len(set(ticks)) == len(ticks) >= 2, ticks
+        assert max(figures["capacity-attainment"]["layout"]["yaxis"]["tickvals"]) <= 1.0
