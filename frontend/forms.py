@@ -85,7 +85,11 @@ def error_text(error: FieldError) -> str:
     'Out of range: 2.'
     """
     message = shown(error.message)
-    value = "" if error.value is None else str(error.value)
+    value = (
+        default_text(error.value) if isinstance(error.value, float) else "" if error.value is None else str(error.value)
+    )
+    if error.code == "unknown_field":
+        value = error.field.rpartition(".")[2]
     if value and value not in message and len(value) <= 60:
         return _("%(message)s: %(value)s.") % {"message": message.rstrip("."), "value": value}
     return message

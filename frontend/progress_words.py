@@ -1,13 +1,18 @@
-"""What a job says it is doing, in the page's language: the worker that writes it knows none."""
+"""What a job says it is doing, or why it failed, in the page's language: the worker that writes it knows none."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from frontend import numbers
+from frontend.forms import allowed_text, error_text
+from frontend.sentences import shown
+from planner.engine.errors import FieldError
 from planner.engine.sentences import WRITTEN_NUMBER
 
 SAID = (
@@ -55,3 +60,24 @@ def _number(text: str) -> str:
 
 def _with_rest(words: str, rest: str | None) -> str:
     return f"{words}: {progress_words(rest)}" if rest else words
+
+
+def failure_words(error: Mapping[str, Any] | None) -> list[str]:
+    """Why a job failed: each thing that is wrong in its question or its trace, with what would do."""
+    if error is None:
+        return []
+    faults = [
+        FieldError(
+            field=str(fault.get("attr") or ""),
+            value=fault.get("value"),
+            message=str(fault.get("detail", "")),
+            allowed=str(fault.get("allowed") or ""),
+            code=str(fault.get("code", "")),
+        )
+        for fault in error.get("errors") or ()
+    ]
+    if not faults:
+        return [shown(str(error.get("detail", "")))]
+    # A trace's faults say where in it they are.
+    named = (("" if fault.field == "trace" else f"{fault.field}: ", fault) for fault in faults)
+    return [f"{name}{error_text(fault)} {allowed_text(fault)}".strip() for name, fault in named]

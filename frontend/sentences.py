@@ -34,6 +34,8 @@ LONGEST: Final = 1_000
 """Letters of a text that is looked for among templates: the engine's have a quarter, and the time grows faster."""
 FEWEST_LETTERS: Final = 8
 """Of a template's own words: with fewer, other texts would be taken for it."""
+VALUE_AFTER: Final = re.compile(r"(.+\.) \((.*)\)", re.DOTALL)
+"""What is wrong, and the value that was given."""
 
 
 def shown(text: str) -> str:
@@ -82,6 +84,8 @@ def _from_template(text: str, language: str) -> str:
         if found := pattern.fullmatch(text):
             values = {name: _part(part, language) for name, part in found.groupdict().items()}
             return without_formats(gettext(template)).format_map(values)
+    if (found := VALUE_AFTER.fullmatch(text)) and (known := _read_again(found[1], language)) != found[1]:
+        return f"{known} ({found[2]})"
     return text
 
 

@@ -14,6 +14,7 @@ from frontend.answers.parts import place_of
 from frontend.listed import listed_choices
 from frontend.query import default_text
 from planner.engine.field_spec import FieldSpec, read_value, specs
+from planner.engine.simulate.autoscaling import UNITS
 
 MOST_PLACES = 30
 """Before or after the point, of a number that is written out; others stay as they were typed."""
@@ -40,7 +41,7 @@ def stated(input_type: type, given: Mapping[str, Any], *, but_defaults: bool = F
     """
     known = specs(input_type)
     shown = (
-        f"{_(spec.label)} {value_with_unit(name, spec, given[name])}"
+        f"{_(spec.label)} {value_with_unit(name, spec, given[name], given)}"
         for name, (spec, default) in known.items()
         if name in given and spec.kind != "config" and name != "option" and given[name] not in ("", None)
         if not (but_defaults and given[name] == default)
@@ -108,9 +109,22 @@ def _degrees(layout: str) -> str:
     return " · ".join(f"{name}{many}" for name, many in degrees if many > 1) or _("1 GPU a copy")
 
 
-def value_with_unit(name: str, spec: FieldSpec, value: Any) -> str:
-    """One field's value, and its unit behind it."""
-    return with_unit(value_words(name, spec, value), _(spec.unit) if spec.unit else "")
+def value_with_unit(name: str, spec: FieldSpec, value: Any, given: Mapping[str, Any]) -> str:
+    """One field's value, and its unit behind it; ``given`` are the fields beside it."""
+    return with_unit(value_words(name, spec, value), unit_of(name, spec, given))
+
+
+def unit_of(name: str, spec: FieldSpec, given: Mapping[str, Any]) -> str:
+    """A field's unit; an autoscaler's target has that of its metric.
+
+    >>> from planner.engine.simulate.question import SimulationQuestion
+    >>> target = specs(SimulationQuestion)["scaling_target"][0]
+    >>> unit_of("scaling_target", target, {"scaling_metric": "kv_use"}), unit_of("scaling_target", target, {})
+    ('share', 'requests a replica')
+    """
+    if name == "scaling_target":
+        return _(UNITS.get(str(given.get("scaling_metric") or "concurrency"), spec.unit))
+    return _(spec.unit) if spec.unit else ""
 
 
 def with_unit(text: str, unit: str) -> str:

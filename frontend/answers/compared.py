@@ -125,7 +125,7 @@ def _apart(input_type: type, here: Any, there: Any, before: str = "", *, full: b
         ours, theirs = (_given(each).get(name, default if full else None) for each in (here, there))
         if _same(ours) != _same(theirs):
             label = f"{before} · {_(spec.label)}" if before else _(spec.label)
-            yield label, _shown(name, spec, ours), _shown(name, spec, theirs), ""
+            yield label, _shown(name, spec, ours, here), _shown(name, spec, theirs, there), ""
 
 
 def _same(value: Any) -> Any:
@@ -135,14 +135,14 @@ def _same(value: Any) -> Any:
     return float(value) if isinstance(value, int | float) else default_text(value)
 
 
-def _shown(name: str, spec: Any, value: Any) -> str:
+def _shown(name: str, spec: Any, value: Any, part: Any) -> str:
     if value in (None, "", [], ()):
         return numbers.NOTHING
     if spec.kind == "config":
         return _("a config of its own")
     if name == "option":
         return option_words(str(value))
-    return value_with_unit(name, spec, value)
+    return value_with_unit(name, spec, value, _given(part))
 
 
 def _given(part: Any) -> Mapping[str, Any]:

@@ -23,10 +23,9 @@ from frontend.answers.sweep import csv_of_sweep, present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
 from frontend.kinds import KINDS
-from frontend.progress_words import progress_words
+from frontend.progress_words import failure_words, progress_words
 from frontend.query import Asked, canonical_query, default_text, read_query
 from frontend.run_asked import CAPACITY, SIMULATED, SWEEP, inputs_of, subtitle
-from frontend.sentences import shown
 from frontend.simulation_fields import fields_of, in_address
 from frontend.tenancy import active_scope, my_scopes
 from frontend.views.guard import limited
@@ -159,7 +158,7 @@ def _context(run: Run) -> dict[str, Any]:
         "quote_link": _quote_link(run, result, given) if result and run.kind == CAPACITY else "",
         "again": _simulation_link(run, given) if run.kind in SIMULATED else "",
         "inputs": inputs_of(run) if run.kind in SIMULATED else (),
-        "error": shown(str(run.error.get("detail", ""))) if isinstance(run.error, dict) else "",
+        "errors": failure_words(run.error if isinstance(run.error, dict) else None),
         "can_cancel": not run.is_final and not run.cancel_requested,
         "back": _question_link(given),
     }

@@ -42,12 +42,13 @@ from frontend.simulation_fields import (
     typed_fields,
 )
 from frontend.simulation_params import fitted_traffic, lost_trace, regions_of, run_before, sources, trace_of
-from frontend.stated import option_words, stated
+from frontend.stated import option_words, stated, unit_of
 from frontend.tenancy import active_scope
 from frontend.views.guard import limited, needs_catalog
 from frontend.views.runs import typed_question
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.question_reading import parse_question
+from planner.engine.simulate.autoscaling import UNITS
 from planner.engine.workload import InferenceQuestion
 from planner.models import Run
 from planner.services.planned_load import planned_load
@@ -196,6 +197,7 @@ def _form(
         "sized_for": _sized_for(asked),
         "groups": [(*group, any(field.error or not field.is_default for field in group[2])) for group in groups],
         "fitted": fitted,
+        "target_units": {metric: _(unit) for metric, unit in UNITS.items()},
         "trace_error": _line(faults["trace"]) if "trace" in faults else "",
         "lines": [
             f"{error.field.removeprefix('question.')}: {_line(error)}"
@@ -216,6 +218,8 @@ def _field(name: str, typed: Mapping[str, str], fault: FieldError | None, query:
     part, _dash, own_name = name.partition("-")
     spec, default = spec_of(name)
     shown = form_field(name, spec, default, typed, fault, ())
+    if own_name == "scaling_target":
+        shown = replace(shown, unit=unit_of(own_name, spec, {"scaling_metric": typed.get("fleet-scaling_metric")}))
     if fault is None:
         return shown
     own_fault = replace(fault, field=own_name)

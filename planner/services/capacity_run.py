@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.services.capacity_job import CapacityJob, read_capacity
+from planner.services.capacity_job import MEMBERS, CapacityJob, read_capacity
 from planner.services.fleet_search import FIXED, Changes, FleetSearch, Share
 from planner.services.plan_json import plain
 from planner.services.planned_load import at_planned_load
@@ -131,4 +131,4 @@ def search_regions(job: CapacityJob, report: ReportProgress, spread: Spread) -> 
 
 def serve_capacity_part(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
     """One part of a search: of the traffic that it is sized for."""
-    return serve_part(at_planned_load(params)[0], task, report)
+    return serve_part(at_planned_load(params)[0], task, report, MEMBERS)

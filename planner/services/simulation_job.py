@@ -101,9 +101,9 @@ def read_simulation(
     faults = unknown_fields(params, members)
     question = read_job_question(params.get("question"), faults)
     if "regions" in params:
-        regions = _read_regions(params, question, faults, has)
+        regions = _read_regions(params, question, faults, has, searched="search" in members)
     else:
-        only = read_region(params, question, faults, has, name="")
+        only = read_region(params, question, faults, has, name="", searched="search" in members)
         regions = () if only is None else (only,)
     if faults or not regions:
         raise InvalidQuestion(faults)
@@ -115,6 +115,8 @@ def _read_regions(
     question: InferenceQuestion | None,
     faults: list[FieldError],
     has: Callable[[str], bool],
+    *,
+    searched: bool,
 ) -> tuple[Region, ...]:
     raw = params["regions"]
     if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_REGIONS or not all(isinstance(r, Mapping) for r in raw):
@@ -132,7 +134,8 @@ def _read_regions(
         own += _name_faults(region.get("name"), names[:place])
         joined = _with_common(region, params, place)
         fallback = _fallback(region, names, own)
-        read = read_region(joined, question, own, has, name=names[place], fallback=fallback, linked=linked, raw=region)
+        named = {"name": names[place], "fallback": fallback, "linked": linked, "raw": region, "searched": searched}
+        read = read_region(joined, question, own, has, **named)
         faults += [fault.inside(f"regions.{place}") for fault in own]
         if read is not None:
             regions.append(read)

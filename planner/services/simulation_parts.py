@@ -98,9 +98,11 @@ def changed(regions: Sequence[Region], changes: Sequence[Mapping[str, Any]]) -> 
     ]
 
 
-def serve_part(params: Mapping[str, Any], task: Task, report: ReportProgress) -> bytes:
-    """One part of a job whose parameters hold a simulation's."""
-    job = read_simulation({name: value for name, value in params.items() if name in MEMBERS})
+def serve_part(
+    params: Mapping[str, Any], task: Task, report: ReportProgress, members: Sequence[str] = MEMBERS
+) -> bytes:
+    """One part of a job whose parameters, with ``members``, hold a simulation's."""
+    job = read_simulation(params, members)
     return pack(serve_task(job, task, report))
 
 

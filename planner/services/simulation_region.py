@@ -58,15 +58,17 @@ def read_region(
     fallback: tuple[int, ...] = (),
     linked: bool = False,
     raw: Mapping[str, Any] | None = None,
+    searched: bool = False,
 ) -> Region | None:
     """A region of a job's parameters, its ``raw`` members read beside them; what is wrong is added to ``faults``.
 
-    ``linked`` says that regions take each other's requests; ``has`` which traces there are.
+    ``linked`` says that regions take each other's requests; ``has`` which traces there are; ``searched`` that the
+    autoscaler's target is.
     """
     scenario = read_part("scenario", SimulationQuestion, parts.get("scenario", {}), faults)
     if scenario is not None:
         try:
-            check_settings(scenario)
+            check_settings(scenario, searched=searched)
         except InvalidQuestion as invalid:
             faults += [fault.inside("scenario") for fault in invalid.errors]
     trace, traffic = parts.get("trace"), None

@@ -99,7 +99,11 @@ class GrowingColumns:
     def columns(self) -> Columns:
         notes = []
         if self.unanswered:
-            notes.append(say("{requests:,} requests with 0 output tokens were left out.", requests=self.unanswered))
+            notes.append(
+                say("1 request with 0 output tokens was left out.")
+                if self.unanswered == 1
+                else say("{requests:,} requests with 0 output tokens were left out.", requests=self.unanswered)
+            )
         counts = self.join("hash_count")
         hashes = None if counts is None else np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return Columns(

@@ -219,7 +219,9 @@ def _finish(columns: Columns, *, hash_tokens: int | None) -> Trace:
         columns = columns.take(np.argsort(arrival_s, kind="stable"))
         arrival_s = columns.arrival_s
         notes.append(
-            say("Rows were not in order of arrival ({steps:,} steps back in time); they were sorted.", steps=moved)
+            say("Rows were not in order of arrival (1 step back in time); they were sorted.")
+            if moved == 1
+            else say("Rows were not in order of arrival ({steps:,} steps back in time); they were sorted.", steps=moved)
         )
     start_s = float(arrival_s[0])
     arrival_s -= start_s

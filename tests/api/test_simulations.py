@@ -55,6 +55,23 @@ def test_the_example_starts_a_job_at_its_own_address(client: Client, catalog: ob
     assert client.post(f"{response.headers['Location']}cancel/").json()["status"] == "cancelled"
 
 
+@pytest.mark.parametrize("metric", ["kv_use", "utilization"])
+def test_a_share_is_no_target_above_one(client: Client, catalog: object, metric: str) -> None:
+    scenario = {"autoscaler": "hpa", "scaling_metric": metric}
+    for refused in (scenario, scenario | {"scaling_target": 1.5}):
+        response = start(client, {"question": QUESTION, "scenario": refused})
+        assert response.status_code == 400
+        (error,) = response.json()["errors"]
+        assert error["attr"] == "scenario.scaling_target"
+        assert error["detail"] == f"{metric} is a share and never passes 1."
+        assert error["allowed"] == "more than 0 to 1, such as 0.7"
+    assert start(client, {"question": QUESTION, "scenario": scenario | {"scaling_target": 0.7}}).status_code == 202
+    assert start(client, {"question": QUESTION, "scenario": {"scaling_metric": metric}}).status_code == 202
+    searched = {"question": QUESTION | {"ttft_ms": 900}, "scenario": scenario}
+    sent = client.post("/api/v1/capacity-searches/", json.dumps(searched), content_type="application/json")
+    assert sent.status_code == 202
+
+
 def test_a_body_in_chunks_is_no_empty_one(client: Client) -> None:
     for path in ("traces", "simulations", "plans/inference"):
         response = client.generic("POST", f"/api/v1/{path}/", headers={"Transfer-Encoding": "chunked"})

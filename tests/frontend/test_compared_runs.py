@@ -63,7 +63,7 @@ def test_a_trace_a_search_and_regions_are_compared_too() -> None:
     wide = ONE | {"search": {"most_replicas": 64}}
     assert apart(ONE, wide) == {"Smallest fleet · Most replicas": ("512 replicas", "64 replicas")}
     chosen: tuple[Any, Any] = ({}, {"search": {}, "settings": SCENARIO | {"scaling_target": 12.5}})
-    assert settings_apart(wide, wide, chosen) == (("Target", "40 a replica", "12.5 a replica", ""),)
+    assert settings_apart(wide, wide, chosen) == (("Target", "40 requests a replica", "12.5 requests a replica", ""),)
     regions = [{"name": "a", "fallback": ["b"], "round_trip_ms": 30.0}, {"name": "b"}]
     others = [
         {"name": "a", "scenario": {"replicas": 4, "option": "2"}},

@@ -97,8 +97,7 @@ def test_the_values_given_stay_in_the_form(client: Client) -> None:
 def test_an_unknown_name_is_a_fault_that_lists_the_known_ones(client: Client) -> None:
     status, text = page(client, f"/?{QUESTION}&colour=blue")
     assert status == 400
-    assert "colour" in text
-    assert "Unknown field: blue." in text
+    assert "Unknown field: colour." in text
     assert "prefix_cache_hit" in text
 
 

@@ -96,6 +96,37 @@ def test_faults_come_back_in_the_form(client: Client, catalog: object, fields: d
     assert not Run.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "KV use is a share and never passes 1: 32. Allowed: more than 0 to 1, such as 0.7"),
+        ("id", "adalah pangsa dan tidak pernah melewati 1: 32. Yang boleh: lebih dari 0 sampai 1"),
+    ],
+)
+def test_a_share_is_no_target_above_one(client: Client, catalog: object, language: str, said: str) -> None:
+    client.cookies["django_language"] = language
+    typed = {"fleet-autoscaler": "hpa", "fleet-scaling_metric": "kv_use", "fleet-scaling_target": "32"}
+    response = post(client, **typed)
+    assert response.status_code == 400
+    assert said in response.content.decode()
+    assert not Run.objects.exists()
+    assert post(client, **typed | {"fleet-scaling_target": "0.8"}).status_code == 302
+    # A search finds the target itself.
+    limited = typed | {"question": "model=Llama+3.1+8B&requests_per_second=2&ttft_ms=900", "goal": "smallest"}
+    assert client.post(FORM, limited).status_code == 302
+
+
+@pytest.mark.parametrize(("metric", "unit"), [("kv_use", "share"), ("queue", "requests a replica")])
+def test_a_targets_unit_is_its_metrics(client: Client, catalog: object, metric: str, unit: str) -> None:
+    text = client.get(f"{FORM}?model=Llama+3.1+8B&requests_per_second=2&fleet-scaling_metric={metric}").content.decode()
+    assert re.search(rf'name="fleet-scaling_target"[^>]*><span class="unit">{unit}</span>', text)
+
+
+def test_a_setting_that_is_none_is_named(client: Client, catalog: object) -> None:
+    response = post(client, scenario=SimpleUploadedFile("s.json", b'{"nope": 1}'))
+    assert "scenario.nope: Unknown field: nope." in response.content.decode()
+
+
 def test_a_bad_trace_is_named_by_row_and_column(client: Client, catalog: object) -> None:
     response = post(client, trace=SimpleUploadedFile("bad.csv", TRACE + b"2,none,5\n"))
     assert response.status_code == 400

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from typing import Any
 
@@ -18,6 +19,10 @@ from frontend.stated import option_words
 from planner.engine.field_spec import specs
 from planner.engine.workload import InferenceQuestion
 from planner.models import Run, RunStatus
+from planner.services.run_parts import invalid_error
+from planner.services.stored_traces import trace_refused
+from planner.services.trace_columns import TraceError
+from planner.services.trace_values import lengths
 from tests.frontend.simulation_pages import figures_of, post, result
 
 pytestmark = pytest.mark.django_db
@@ -286,3 +291,26 @@ def test_what_stands_under_the_title_is_what_was_served(
     default = f"{specs(InferenceQuestion)['input_tokens'][1]:,}"
     expected = said.replace("1155", f"{default} tokens").replace("211", "211 tokens").replace("300", "300 tokens")
     assert hint[1] == "Model Llama 3.1 8B · " + expected.replace("TTFT", "TTFT limit 2,000 ms")
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "row 150,002, column input_tokens: Negative. (-4) Allowed: a whole number from 0 to 2,147,483,647"),
+        (
+            "id",
+            "baris 150.002, kolom input_tokens: Negatif. (-4) Yang boleh: bilangan bulat dari 0 sampai 2.147.483.647",
+        ),
+    ],
+)
+def test_what_a_run_found_wrong_in_its_trace_is_told_in_the_pages_language(
+    client: Client, catalog: object, language: str, said: str
+) -> None:
+    with pytest.raises(TraceError) as found:
+        lengths(["5", "-4"], [150_001, 150_002], "input_tokens")
+    error = invalid_error(trace_refused(found.value))
+    run = Run.objects.create(
+        kind="simulation", params={"question": {}}, status=RunStatus.FAILED, error=json.loads(json.dumps(error))
+    )
+    client.cookies["django_language"] = language
+    assert said in client.get(f"/runs/{run.uuid}/").content.decode()

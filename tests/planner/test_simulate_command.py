@@ -46,9 +46,31 @@ def files(tmp_path: Path) -> Files:
 
 
 def run(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command("simulate", *arguments, stdout=out)
-    return out.getvalue()
+    """What the command says, which never is on standard output."""
+    out, said = io.StringIO(), io.StringIO()
+    call_command("simulate", *arguments, stdout=out, stderr=said)
+    assert out.getvalue() == ""
+    return said.getvalue()
+
+
+def test_a_printed_result_is_json_alone(files: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = files()
+    arguments[arguments.index("--out") + 1] = "-"
+    call_command("simulate", *arguments)
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["requests"] == 120
+    assert "simulated requests a wall second" in printed.err
+
+
+@pytest.mark.parametrize("metric", ["kv_use", "utilization"])
+def test_a_share_is_no_target_above_one(files: Callable[..., list[str]], tmp_path: Path, metric: str) -> None:
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps({"autoscaler": "hpa", "scaling_metric": metric, "scaling_target": 32}))
+    error = refused(*files(), "--scenario", str(path))
+    assert error["attr"] == "scaling_target"
+    assert error["detail"] == f"{metric} is a share and never passes 1."
+    path.write_text(json.dumps({"autoscaler": "hpa", "scaling_metric": metric, "scaling_target": 0.7}))
+    run(*files(), "--scenario", str(path))
 
 
 def refused(*arguments: str) -> dict[str, Any]:

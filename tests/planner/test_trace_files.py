@@ -107,7 +107,7 @@ def test_harmless_variants(data: bytes) -> None:
 def test_disorder_is_sorted_and_said() -> None:
     trace = read(HEADER + b"3,30,1\n1,10,1\n2,20,1\n")
     assert trace.columns.input_tokens.tolist() == [10, 20, 30]
-    assert trace.notes == ("Rows were not in order of arrival (1 steps back in time); they were sorted.",)
+    assert trace.notes == ("Rows were not in order of arrival (1 step back in time); they were sorted.",)
 
 
 def test_disorder_takes_its_hashes_along() -> None:
@@ -123,7 +123,7 @@ def test_disorder_takes_its_hashes_along() -> None:
 def test_requests_without_an_answer_are_left_out_and_said() -> None:
     trace = read(HEADER + b"1,2,0\n2,5,1\n")
     assert trace.columns.input_tokens.tolist() == [5]
-    assert trace.notes == ("1 requests with 0 output tokens were left out.",)
+    assert trace.notes == ("1 request with 0 output tokens was left out.",)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -14,6 +14,16 @@ from typing import Literal
 
 Metric = Literal["queue", "concurrency", "kv_use", "requests_per_s", "utilization"]
 METRICS: tuple[Metric, ...] = ("queue", "concurrency", "kv_use", "requests_per_s", "utilization")
+SHARES: tuple[Metric, ...] = ("kv_use", "utilization")
+"""Metrics that never pass 1."""
+UNITS: dict[str, str] = {
+    "queue": "requests a replica",
+    "concurrency": "requests a replica",
+    "requests_per_s": "req/s a replica",
+    "kv_use": "share",
+    "utilization": "share",
+}
+"""Of each metric's target."""
 
 
 ROUNDING = 1e-9

@@ -8,8 +8,8 @@ from typing import Final
 
 from planner.engine.answers import InferenceOption
 from planner.engine.errors import FieldError, InvalidQuestion
-from planner.engine.sentences import FieldName, say
-from planner.engine.simulate.autoscaling import DOWN, Hpa, Keda, ScalingRules
+from planner.engine.sentences import Code, FieldName, say
+from planner.engine.simulate.autoscaling import DOWN, SHARES, Hpa, Keda, ScalingRules
 from planner.engine.simulate.lifecycle import (
     Autoscaler,
     ColdStart,
@@ -166,9 +166,12 @@ def pool_life(settings: SimulationQuestion, replicas: int, *, weights_gib: float
     )
 
 
-def check_settings(settings: SimulationQuestion) -> None:
-    """Raise ``InvalidQuestion`` where single settings are fine but don't go together."""
-    errors = []
+def check_settings(settings: SimulationQuestion, *, searched: bool = False) -> None:
+    """Raise ``InvalidQuestion`` where single settings are fine but don't go together.
+
+    Where the autoscaler's target is ``searched`` the stated one is not used.
+    """
+    errors = [] if searched else _target_faults(settings)
     if settings.min_replicas == 0 and settings.autoscaler == "hpa":
         errors.append(
             _fault("min_replicas", 0, say("An HPA doesn't scale to zero."), say("1 or more, or autoscaler keda"))
@@ -201,6 +204,15 @@ def check_settings(settings: SimulationQuestion) -> None:
         errors.append(_fault("preferred_batches", many, say("Too many."), say("up to {most:,}", most=MAX_PREFERRED)))
     if errors:
         raise InvalidQuestion(errors)
+
+
+def _target_faults(settings: SimulationQuestion) -> list[FieldError]:
+    """The fault of a share as a target that it never reaches: the fleet would shrink under any load."""
+    if settings.autoscaler == "none" or settings.scaling_metric not in SHARES or settings.scaling_target <= 1:
+        return []
+    message = say("{metric} is a share and never passes 1.", metric=Code(settings.scaling_metric))
+    allowed = say("more than 0 to 1, such as 0.7")
+    return [_fault("scaling_target", settings.scaling_target, message, allowed)]
 
 
 def _is_size(text: str, most: int) -> bool:

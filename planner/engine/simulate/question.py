@@ -146,7 +146,9 @@ class SimulationQuestion:
     )
     autoscaler: str = choice("Autoscaler", "none", ("none", "hpa", "keda"), "Kubernetes HPA, or KEDA.", "scaling")
     scaling_metric: str = choice("Metric", "concurrency", METRICS, "What the autoscaler looks at.", "scaling")
-    scaling_target: float = number("Target", 32.0, 1e-6, 1e9, "a replica", "Of the metric.", "scaling")
+    scaling_target: float = number(
+        "Target", 32.0, 1e-6, 1e9, "a replica", "Of the metric; of a share up to 1.", "scaling"
+    )
     min_replicas: int = integer("Fewest replicas", 1, 0, 100_000, "replicas", "0 needs KEDA.", "scaling")
     max_replicas: int | None = integer(
         "Most replicas", None, 1, 100_000, "replicas", "Empty: twice what runs at the start.", "scaling"

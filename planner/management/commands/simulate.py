@@ -19,6 +19,7 @@ from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.traffic_like import traffic_like
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.workload import InferenceQuestion
+from planner.services.capacity_job import MEMBERS as SEARCHED
 from planner.services.capacity_job import CapacityJob
 from planner.services.capacity_question import MOST_REPLICAS, CapacityQuestion
 from planner.services.capacity_run import search_regions
@@ -32,7 +33,7 @@ from planner.services.run_kind import ReportProgress, Task, in_turn
 from planner.services.served import Served, pack
 from planner.services.simulated_job import job_report
 from planner.services.simulation import PlannedCluster, planned_cluster
-from planner.services.simulation_job import SimulationJob, read_simulation
+from planner.services.simulation_job import MEMBERS, SimulationJob, read_simulation
 from planner.services.simulation_parts import serve_task, sites_of
 from planner.services.simulation_run import run_document
 from planner.services.smallest_fleet import smallest_fleet
@@ -86,9 +87,11 @@ class Command(BaseCommand):
         self._sum_up(document)
 
     def _sum_up(self, document: Mapping[str, Any]) -> None:
-        self.stdout.write(
+        # On standard error: standard output may be the result itself.
+        self.stderr.write(
             "{requests:,} requests, {duration_s:,.0f} s simulated in {wall_s:.3f} s: "
-            "{simulated_requests_per_wall_s:,.0f} simulated requests a wall second.".format(**document)
+            "{simulated_requests_per_wall_s:,.0f} simulated requests a wall second.".format(**document),
+            self.style.NOTICE,
         )
 
 
@@ -138,7 +141,8 @@ def _simulate_regions(
     if options["generate"]:
         params["traffic"] = read_object(_read(options["generate"], "generate"))
     start_s = time.perf_counter()
-    job = read_simulation(params, has=lambda name: (folder / name).is_file())
+    members = SEARCHED if options["smallest"] else MEMBERS
+    job = read_simulation(params, members, has=lambda name: (folder / name).is_file())
     if options["smallest"]:
         return _smallest_regions(job, folder, start_s)
     sites = sites_of(job)
