@@ -70,7 +70,7 @@ def job_figures(result: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[KeyF
                 _("%(n)s dropped, %(again)s preempted")
                 % {"n": numbers.fixed(result["dropped"]), "again": numbers.fixed(result["preemptions"])},
                 dropped_words(result),
-                _("GPUs busy %(share)s of the time") % {"share": numbers.percent(result["utilization"])},
+                _("Replicas had work %(share)s of the time") % {"share": numbers.percent(result["utilization"])},
             ),
         ),
     )

@@ -133,7 +133,7 @@ def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
                 _("%(n)s dropped, %(again)s preempted")
                 % {"n": numbers.fixed(result["dropped"]), "again": numbers.fixed(result["preemptions"])},
                 dropped_words(result),
-                _("GPUs busy %(share)s of the time") % {"share": numbers.percent(result["utilization"])},
+                _("Replicas had work %(share)s of the time") % {"share": numbers.percent(result["utilization"])},
             ),
         ),
     )

@@ -31,7 +31,15 @@ from planner.services.plan_options import chosen_option
 from planner.services.planning import plan_with_catalog, resolve_model
 from planner.services.request_times import RequestTimes, TimesCollector
 from planner.services.served import RentedPool, Served
-from planner.services.simulation_notes import cut_notes, fleet_notes, gateway_notes, hardware_note, transfer_notes
+from planner.services.simulation_notes import (
+    cut_notes,
+    fleet_notes,
+    gateway_notes,
+    hardware_note,
+    spot_notes,
+    start_notes,
+    transfer_notes,
+)
 from planner.services.simulation_report import Costs, RentedTime, report
 
 Told = Callable[[int, float], None]
@@ -170,6 +178,7 @@ def serve(
             *cut_notes(source.loop, settings, outcome),
             *gateway_notes(source.loop, planned, is_job=source.is_job),
             *fleet_notes(planned),
+            *start_notes(planned),
             *transfer_notes(planned, settings),
         ),
     )
@@ -199,7 +208,11 @@ def describe(
         "question": plan.question,
         "catalog_version": plan.catalog_version,
         "engine_version": plan.engine_version,
-        "notes": [*dict.fromkeys(hardware_note(option) for option in options), *served.notes],
+        "notes": [
+            *dict.fromkeys(hardware_note(option) for option in options),
+            *spot_notes(options[0], settings),
+            *served.notes,
+        ],
     }
 
 

@@ -69,6 +69,28 @@ def fleet_notes(planned: PlannedFleet) -> list[Sentence]:
     return notes
 
 
+def start_notes(planned: PlannedFleet) -> list[Sentence]:
+    """How long what comes later takes to serve, where anything may come later."""
+    life = planned.lives[0]
+    if not (life.autoscaler or life.failures or life.spot or life.upgrade):
+        return []
+    return [
+        say(
+            "A replica serves {cold:,.0f} s after it is asked for on a new node, {restart:,.0f} s on one that has the "
+            "image.",
+            cold=life.start.cold_s,
+            restart=life.start.restart_s,
+        )
+    ]
+
+
+def spot_notes(option: InferenceOption, settings: SimulationQuestion) -> list[Sentence]:
+    """That nodes which may be taken back never are."""
+    if option.cluster.purchase_option != "spot" or settings.spot_interruptions_per_hour is not None:
+        return []
+    return [say("Nodes are bought as spot, but none is taken back: the scenario doesn't say how often.")]
+
+
 def transfer_notes(planned: PlannedFleet, settings: SimulationQuestion) -> list[Sentence]:
     """That a rate between pools is stated and there are none for it to be between."""
     apart = any(pool.decode_pool is not None for pool in planned.fleet.pools)

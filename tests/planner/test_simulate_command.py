@@ -124,9 +124,11 @@ def test_same_seed_same_result(files: Files, tmp_path: Path) -> None:
     assert documents[0] == documents[1]
 
 
-def scenario(files: Files, tmp_path: Path, traffic: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+def scenario(
+    files: Files, tmp_path: Path, traffic: dict[str, Any], settings: dict[str, Any], plan: object = QUESTION
+) -> dict[str, Any]:
     """The result of generated traffic under a scenario."""
-    arguments = files()[1:]
+    arguments = files(plan=plan)[1:]
     for name, document in (("--generate", traffic), ("--scenario", settings)):
         path = tmp_path / f"{name[2:]}.json"
         path.write_text(json.dumps(document), encoding="utf-8")
@@ -270,6 +272,25 @@ def test_spot_and_upgrade_by_scenario(files: Files, tmp_path: Path) -> None:
     counts = scenario(files, tmp_path, traffic, settings)["incidents"]["counts"]
     assert counts["noticed"] > 3
     assert counts["upgraded"] == 1
+
+
+def test_what_comes_later_is_said_to_take_time(files: Files, tmp_path: Path) -> None:
+    """120 s of provisioning and 20 s of image come before the weights and 60 s of engine start."""
+    traffic = {"requests_per_second": 1, "hours": 0.01}
+    times = {"weights_gib_s": 1000, "provision_s": 120, "image_gib": 10, "image_gib_s": 0.5, "warm_up_s": 60}
+    said = "A replica serves 200 s after it is asked for on a new node, 60 s on one that has the image."
+    assert said not in scenario(files, tmp_path, traffic, times)["notes"]
+    for change in ({"autoscaler": "hpa"}, {"upgrade_at_s": 5}, {"node_failure_hours": 9}):
+        assert said in scenario(files, tmp_path, traffic, {**times, **change})["notes"]
+
+
+def test_spot_nodes_that_are_never_taken_back_are_said_to_be(files: Files, tmp_path: Path) -> None:
+    spot = {**QUESTION, "purchase_options": ["spot"]}
+    said = "Nodes are bought as spot, but none is taken back: the scenario doesn't say how often."
+    traffic = {"requests_per_second": 1, "hours": 0.01}
+    assert said in scenario(files, tmp_path, traffic, {}, spot)["notes"]
+    assert said not in scenario(files, tmp_path, traffic, {"spot_interruptions_per_hour": 0.01}, spot)["notes"]
+    assert said not in scenario(files, tmp_path, traffic, {})["notes"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,12 @@ class ColdStart:
     @property
     def node_s(self) -> float:
         """Until a new node is there, with the image: once for all its replicas."""
-        return self.provision_s + self.image_gib / self.image_gib_s
+        return self.provision_s + self.image_s
+
+    @property
+    def image_s(self) -> float:
+        """Pull and unpack, once a node and version."""
+        return self.image_gib / self.image_gib_s
 
     @property
     def cold_s(self) -> float:

@@ -50,7 +50,9 @@ class Places:
         self.on_wanted: list[Told] = []
         self._epoch = np.zeros(len(self.pool), np.int64)
         self._there_s = np.zeros(len(run.bill.gpus_of_unit))
-        """When each rented node is there, or will be."""
+        """When each rented node is there, or will be, with the image of the last version that was asked for on it."""
+        self._image = np.zeros(len(self._there_s), np.int64)
+        """Which version that is."""
         self._closed = np.zeros(len(self._there_s), np.int64)
         """For how many reasons nothing is to start on a node: broken, being taken back, to be given back."""
 
@@ -118,21 +120,26 @@ class Places:
 
     def start_warm(self, place: int, now_s: float) -> None:
         """Ready at once: what runs when the simulation begins."""
-        self._there_s[self.run.bill.unit(place)] = now_s
+        node = self.run.bill.unit(place)
+        self._there_s[node], self._image[node] = now_s, self.latest_version[self.pool[place]]
         self.run.rent(place, now_s)
         self._become_ready(place, now_s)
 
     def _start(self, place: int, now_s: float) -> None:
         start = self.lives[self.pool[place]].start
         node = self.run.bill.unit(place)
+        version = self.latest_version[self.pool[place]]
         seconds = start.cold_s
         if self.run.bill.is_rented(place):
+            if self._image[node] != version:
+                self._there_s[node] = max(self._there_s[node], now_s) + start.image_s
             seconds = max(self._there_s[node] - now_s, 0.0) + start.restart_s
         else:
             self._there_s[node] = now_s + start.node_s
+        self._image[node] = version
         self.run.rent(place, now_s)
         self._enter(place, STARTING)
-        self.version[place] = self.latest_version[self.pool[place]]
+        self.version[place] = version
         epoch = int(self._epoch[place])
 
         def started(at_s: float) -> None:

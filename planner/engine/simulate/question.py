@@ -161,7 +161,7 @@ class SimulationQuestion:
     provision_s: float = number(
         "Node provisioning", 120.0, 0, 86_400, "s", "Boot and join; 1 to 10 minutes, or never.", "start"
     )
-    image_gib: float = number("Image", 10.0, 0, 1000, "GiB", "Pulled once a node.", "start")
+    image_gib: float = number("Image", 10.0, 0, 1000, "GiB", "Pulled once a node and version.", "start")
     image_gib_s: float = number("Image pull", 0.5, 0.001, 1000, "GiB/s", "Pull and unpack.", "start")
     weights_gib_s: float = number(
         "Weight loading", 2.0, 0.001, 1000, "GiB/s", "Logs: 1.8 to 5.2 from disk, 0.04 from slow NFS.", "start"

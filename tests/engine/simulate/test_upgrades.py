@@ -26,7 +26,7 @@ from tests.engine.simulate.fleets import STEADY, replica
 
 KIND = replica(coefficients=STEADY, max_num_seqs=1024)
 START = ColdStart(provision_s=120.0, image_gib=10.0, image_gib_s=0.5, warm_up_s=93.0)
-NODE_S, RESTART_S = 140.0, 93.0
+NODE_S, IMAGE_S, RESTART_S = 140.0, 20.0, 93.0
 AT_S = 600.0
 HOUR = 3600.0
 
@@ -62,17 +62,29 @@ def steady_stream(rate: float, seconds: float, tokens: int) -> Any:
 
 
 def test_a_surge_of_a_node_is_given_back_after_the_upgrade() -> None:
-    """Four on two nodes, the fifth on a third: it moves to the place that the last old one has left."""
+    """Four on two nodes, the fifth on a third: it moves to the place that the last old one has left.
+
+    The first on each of the two pulls the new image, the second finds it.
+    """
     outcome, incidents = run(nodes_of(4, 2, more=1))
-    over_s = AT_S + NODE_S + 4 * RESTART_S
+    first_s = AT_S + NODE_S + RESTART_S
+    at_s = [first_s + pulled * IMAGE_S + k * RESTART_S for k, pulled in ((0, 0), (1, 1), (2, 1), (3, 2), (4, 2))]
+    over_s = at_s[3]
     assert times(incidents, "upgraded") == [(over_s, None)]
-    ready = [(AT_S + NODE_S + RESTART_S, 4), *((AT_S + NODE_S + k * RESTART_S, 5 - k) for k in (2, 3, 4))]
-    assert times(incidents, "ready") == [*ready, (over_s + RESTART_S, 0)]
+    assert times(incidents, "ready") == list(zip(at_s, (4, 3, 2, 1, 0), strict=True))
     surge_s = over_s + RESTART_S - AT_S
     assert outcome.unit_hours[0] == pytest.approx(2 + surge_s / HOUR, abs=1e-9)
     assert outcome.samples.ready_min.min() == 4
     assert outcome.samples.billed_max.max() == 6
     assert outcome.samples.ready[-1] == outcome.samples.billed[-1] == 4
+
+
+def test_replicas_that_start_together_pull_the_new_image_once() -> None:
+    """Two of the four on one node at a time; there are places to spare on it, so nothing is provisioned."""
+    pool = Pool(kind=KIND, replicas=2, max_replicas=4, replicas_per_unit=4, unit_gpus=8.0)
+    _, incidents = run(pool, surge=2)
+    assert times(incidents, "ready") == [(AT_S + IMAGE_S + RESTART_S, 2), (AT_S + IMAGE_S + RESTART_S, 3)]
+    assert times(incidents, "upgraded") == [(AT_S + IMAGE_S + RESTART_S, None)]
 
 
 def test_a_replica_a_node_is_upgraded_without_another_move() -> None:
