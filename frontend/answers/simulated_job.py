@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers
 from frontend.answers.shown import KeyFigure
-from frontend.answers.simulation_words import as_number, comes_whole, dropped_words, hours
+from frontend.answers.simulation_words import as_number, comes_whole, dropped_words, hours, tokens_price
 
 
 def job_sentence(result: Mapping[str, Any], job: Mapping[str, Any]) -> str:
@@ -40,14 +40,14 @@ def job_sentence(result: Mapping[str, Any], job: Mapping[str, Any]) -> str:
 
 def job_figures(result: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
     """Cost, pace, and what is left of the job's time."""
-    per_token, hour = as_number(result["usd_per_million_output_tokens"]), as_number(result["usd_per_hour"])
+    hour = as_number(result["usd_per_hour"])
     took, most = float(job["hours"]), job["within_hours"]
     return (
         KeyFigure(
             label=_("Cost"),
             value=numbers.money(as_number(job["usd"])),
             notes=(
-                _("%(money)s a million output tokens") % {"money": numbers.money(per_token)} if per_token else "",
+                tokens_price(result),
                 _("%(hour)s an hour") % {"hour": numbers.money(hour)},
             ),
         ),

@@ -14,7 +14,15 @@ from frontend.answers.shown import ChartGroup, KeyFigure
 from frontend.answers.simulated_incidents import incident_rows, rows_note
 from frontend.answers.simulated_job import job_figures, job_sentence
 from frontend.answers.simulation_charts import chart_groups
-from frontend.answers.simulation_words import as_number, cached_words, comes_whole, dropped_words, hours, pace
+from frontend.answers.simulation_words import (
+    as_number,
+    cached_words,
+    comes_whole,
+    dropped_words,
+    hours,
+    pace,
+    tokens_price,
+)
 from frontend.sentences import kept
 from frontend.stated import option_words
 
@@ -111,13 +119,12 @@ def _sentence(result: Mapping[str, Any]) -> str:
 def _figures(result: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
     if result.get("job") is not None:
         return job_figures(result, result["job"])
-    per_token = as_number(result["usd_per_million_output_tokens"])
     return (
         KeyFigure(
             label=_("Cost"),
             value=numbers.money(as_number(result["cost_usd"])),
             notes=(
-                _("%(money)s a million output tokens") % {"money": numbers.money(per_token)} if per_token else "",
+                tokens_price(result),
                 pace(result, result["duration_s"]),
             ),
         ),

@@ -65,6 +65,17 @@ def pace(result: Mapping[str, Any], duration_s: float) -> str:
     }
 
 
+def tokens_price(result: Mapping[str, Any]) -> str:
+    """What a million tokens cost, of either kind; empty where a run has none."""
+    sides = {side: as_number(result.get(f"usd_per_million_{side}_tokens")) for side in ("input", "output")}
+    prices = {side: numbers.money(usd) for side, usd in sides.items()}
+    if sides["input"] is None:
+        return ""
+    if sides["output"] is None:
+        return _("%(input)s per million input tokens; output: not applicable") % prices
+    return _("%(input)s per million input, %(output)s per million output tokens") % prices
+
+
 def cached_words(result: Mapping[str, Any]) -> str:
     """Prompt tokens that were found in the prefix cache, and their share; nothing where a run doesn't say."""
     found, all_of = result.get("cached_input_tokens"), result.get("input_tokens")

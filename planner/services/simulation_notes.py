@@ -102,12 +102,21 @@ def transfer_notes(planned: PlannedFleet, settings: SimulationQuestion) -> list[
 def gateway_notes(loop: ClosedLoop | None, planned: PlannedFleet, *, is_job: bool = False) -> list[Sentence]:
     """Where the gateway spreads requests otherwise than the plan reckons with; of a job the plan does so too."""
     pool = planned.fleet.pools[0]
-    if is_job or loop is not None or pool.places == 1 or pool.policy not in EVEN:
+    if is_job or loop is not None or pool.places == 1:
+        return []
+    if pool.policy == "round_robin":
+        return [
+            say(
+                "The gateway takes replicas in turn, the plan gives each its share by chance: first tokens and answers "
+                "come sooner here as a rule."
+            )
+        ]
+    if pool.policy not in EVEN:
         return []
     return [
         say(
-            "The gateway chooses by load ({policy}), the plan gives each replica its share by chance: first tokens "
-            "come sooner here as a rule, later where many answers of one length end together.",
+            "The gateway chooses by load ({policy}), the plan gives each replica its share by chance: first tokens and "
+            "answers come sooner here as a rule, later where many answers of one length end together.",
             policy=Code(pool.policy),
         )
     ]

@@ -93,6 +93,15 @@ def test_regions_have_a_row_each(client: Client, finished: Run) -> None:
     assert re.search(r">Singapore</th><td>–</td>", text)
 
 
+def test_both_prices_of_a_million_tokens_are_shown(client: Client, finished: Run) -> None:
+    """Output alone isn't the bill."""
+    Run.objects.update(result=result())
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "$0.40 per million input, $3.10 per million output tokens" in text
+    Run.objects.update(result=result() | {"usd_per_million_input_tokens": None, "usd_per_million_output_tokens": None})
+    assert "per million" not in client.get(f"/runs/{finished.uuid}/").content.decode()
+
+
 def test_answers_that_come_whole_have_no_time_between_tokens(client: Client, finished: Run) -> None:
     """One token each, or batches of whole requests: no TPOT in sentence, figures or charts, and no price of output."""
     nothing: dict[str, Any] = dict.fromkeys(("mean", "p50", "p90", "p95", "p99"))
@@ -107,7 +116,7 @@ def test_answers_that_come_whole_have_no_time_between_tokens(client: Client, fin
     assert "Half the requests wait less than 80 ms for the answer" in text
     assert "run-tpot" not in text
     assert "TPOT" not in text
-    assert "output tokens" not in text
+    assert "$0.40 per million input tokens; output: not applicable" in text
     client.cookies["django_language"] = "id"
     assert "p95 sampai jawaban; p99 150 ms" in client.get(f"/runs/{finished.uuid}/").content.decode()
 
