@@ -8,6 +8,7 @@ from the number of workers.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -36,7 +37,9 @@ from planner.services.traffic_slices import Sliced, turns_of
 
 MOST_ROWS: Final = 50_000_000
 READ_SHARE: Final = 0.05
-"""Of a part's progress: compiling, reading and planning."""
+"""Of a part's progress: compiling and planning."""
+TRACE_SHARE: Final = 0.6
+"""The same where a trace is read: its rows take longer to read than to simulate."""
 SHARD_REQUESTS: Final = 1_000_000
 """A run is cut where each part has so many: making or reading the traffic is each part's own work."""
 MOST_SHARDS: Final = 8
@@ -116,9 +119,10 @@ def serve_task(
     clusters = clusters_of(job, task)
     regions = changed(job.regions, task["changes"])
     if task["part"] == LINKED:
-        return _serve_linked(regions, clusters, [_source(region, report, opened) for region in regions], report)
+        sources = [_source(region, _reading(report, n, len(regions)), opened) for n, region in enumerate(regions)]
+        return _serve_linked(regions, clusters, sources, report)
     place = task["part"]
-    source = _source(regions[place], report, opened)
+    source = _source(regions[place], _reading(report), opened)
     return _serve_region(place, regions, clusters[place], source, task.get("shard"), report)
 
 
@@ -138,7 +142,7 @@ def _serve_region(
     if shard is not None:
         source = turns_of(source, shard[0], shard[1], planned.replicas)
         planned = _cut(planned, shard[0], shard[1])
-    served = serve(planned, Sliced(source), region.scenario, told=_told(report, end_s), lasts_s=lasts_s)
+    served = serve(planned, Sliced(source), region.scenario, told=_told(report, end_s, [region]), lasts_s=lasts_s)
     pools = tuple(replace(pool, region=place) for pool in served.pools)
     return replace(served, pools=pools, notes=_named(region, served.notes))
 
@@ -159,7 +163,7 @@ def _serve_linked(
         for cluster, source, region in zip(clusters, sources, regions, strict=True)
     ]
     source, fleet = linked_source(regions, sources, planned), linked_fleet(regions, planned)
-    served = serve(fleet, Sliced(source), regions[0].scenario, told=_told(report, end_s))
+    served = serve(fleet, Sliced(source), regions[0].scenario, told=_told(report, end_s, regions))
     pools = tuple(
         RentedPool(
             region=place,
@@ -224,9 +228,20 @@ def _cut(planned: PlannedFleet, first: int, stop: int) -> PlannedFleet:
     return replace(planned, fleet=replace(planned.fleet, pools=[cut]))
 
 
-def _told(report: ReportProgress, end_s: float) -> Told:
+def _reading(report: ReportProgress, place: int = 0, sources: int = 1) -> ReportProgress:
+    """Progress of reading one of so many sources, as that of the part."""
+
+    def told(share_done: float, message: str = "") -> None:
+        report(TRACE_SHARE * (place + share_done) / sources, message)
+
+    return told
+
+
+def _told(report: ReportProgress, end_s: float, regions: Sequence[Region]) -> Told:
+    before = TRACE_SHARE if any(region.trace is not None for region in regions) else READ_SHARE
+
     def told(requests: int, now_s: float) -> None:
-        share = READ_SHARE + (1.0 - READ_SHARE) * min(now_s / end_s, 1.0)
+        share = before + (1.0 - before) * min(now_s / end_s, 1.0)
         report(share, f"{requests:,} requests, {now_s / 3600:.2f} h simulated")
 
     return told
@@ -247,12 +262,14 @@ def _source(region: Region, report: ReportProgress, opened: Callable[[str], IO[b
 
 def _read_trace(name: str, report: ReportProgress, opened: Callable[[str], IO[bytes]]) -> Trace:
     def told(rows: int) -> None:
-        report(0.0, f"Reading the trace: {rows:,} rows")
+        report(min(stream.tell() / max(length, 1), 1.0), f"Reading the trace: {rows:,} rows")
         if rows > MOST_ROWS:
             allowed = say("up to {most:,} requests", most=MOST_ROWS)
             raise TraceError(say("Too many rows."), row=rows, allowed=allowed)
 
     with opened(name) as stream:
+        length = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
         try:
             return read_trace_stream(stream, told=told, names=False)  # type: ignore[arg-type]
         except TraceError as error:

@@ -16,7 +16,7 @@ from planner.services.region_traffic import interleave
 from planner.services.run_kind import in_turn
 from planner.services.served import pack, together, unpack
 from planner.services.simulation_job import read_simulation
-from planner.services.simulation_parts import serve_part, serve_task, sites_of
+from planner.services.simulation_parts import TRACE_SHARE, serve_part, serve_task, sites_of
 from planner.services.simulation_run import run_simulation
 from planner.services.stored_traces import store_trace
 
@@ -232,3 +232,18 @@ def test_streams_of_traffic_are_woven_by_arrival() -> None:
     assert np.concatenate([each.pool for each in woven]).tolist() == [0, 2, 0, 2, 0, 2, 0]
     assert np.concatenate([each.key for each in woven]).tolist() == [-1, 11, -1, 11, -1, 11, -1]
     assert [each.first_request for each in woven] == np.cumsum([0, *(len(e.arrival_s) for e in woven[:-1])]).tolist()
+
+
+def test_reading_a_trace_is_most_of_its_progress() -> None:
+    rows = b"".join(b"%d,200,2\n" % second for second in range(120_000))
+    trace = store_trace([b"arrival_s,input_tokens,output_tokens\n" + rows])
+    job = read_simulation({"question": QUESTION, "trace": trace, "scenario": {"replicas": 1}})
+    told: list[tuple[float, str]] = []
+    (task,) = sites_of(job).tasks()
+    serve_task(job, task, lambda share, message="": told.append((share, message)))
+    reading = [share for share, message in told if message.startswith("Reading the trace")]
+    serving = [share for share, message in told if message.endswith("simulated")]
+    assert reading == sorted(reading)
+    assert 0.1 < reading[0] < reading[-1] <= TRACE_SHARE <= min(serving)
+    assert serving == sorted(serving)
+    assert serving[-1] > 0.9
