@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,6 @@ from frontend.answers.simulation_words import (
 )
 from frontend.sentences import kept
 from frontend.stated import option_words
-
-STATISTICS = ("p50", "p90", "p95", "p99")
-CSV_COLUMNS = (
-    *("time_s", "arrived", "completed", "dropped", "input_tokens", "output_tokens"),
-    *(f"{name}_{at}" for name in ("ttft_ms", "tpot_ms") for at in STATISTICS),
-    *("replicas_ready", "replicas_billed", "waiting", "running", "kv_used", "cached_input_tokens"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,31 +173,3 @@ def _prefill(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "rate": numbers.rounded(settings["transfer_gb_s"]),
         }
         yield _("Prefill pool"), _("%(n)s of them, KV cache at %(rate)s GB/s") % values
-
-
-def csv_rows(result: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
-    """The timeline, one row a bin of the requests, each with the sample taken nearest to it."""
-    timeline = result["timeline"]
-    requests = timeline["requests"]
-    yield CSV_COLUMNS
-    for place in range(len(requests["arrived"])):
-        time_s = place * requests["bin_s"]
-        counts = [requests[name][place] for name in CSV_COLUMNS[1:6]]
-        times = [_at(requests[name].get(at, ()), place) for name in ("ttft_ms", "tpot_ms") for at in STATISTICS]
-        states = [
-            _at(timeline[part][name], int(time_s / timeline[part]["bin_s"]))
-            for part, name in (
-                ("replicas", "ready"),
-                ("replicas", "billed"),
-                ("queue", "waiting"),
-                ("queue", "running"),
-                ("kv", "used"),
-            )
-        ]
-        cached = _at(requests.get("cached_input_tokens", ()), place)
-        yield [time_s, *counts, *times, *states, cached]
-
-
-def _at(values: Sequence[Any], place: int) -> Any:
-    value = values[place] if place < len(values) else None
-    return "" if value is None else value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -13,6 +12,7 @@ from django.utils.translation import ngettext
 from frontend import numbers
 from frontend.answers.shown import Chart, ChartGroup, Part
 from frontend.answers.simulated_incidents import events_chart, listed_of, marked_losses
+from frontend.answers.simulation_csv import bill_so_far
 from frontend.answers.simulation_words import PERCENTILES, as_number, comes_whole
 from frontend.figures import canvas, curves, run_events
 
@@ -220,10 +220,8 @@ def _kv(timeline: Mapping[str, Any], span: float) -> Chart:
 
 def _cost(result: Mapping[str, Any], replicas: Mapping[str, Any], span: float) -> Chart:
     """The bill as it grows: shared over time by the replicas billed."""
-    billed = [value or 0.0 for value in replicas["billed"]]
-    whole, total = sum(billed) or 1.0, as_number(result["cost_usd"]) or 0.0
-    grown: list[float | None] = [total * part / whole for part in accumulate(billed)]
-    title = _("The bill grows to %(cost)s") % {"cost": numbers.money(total)}
+    grown: list[float | None] = [*bill_so_far(result)]
+    title = _("The bill grows to %(cost)s") % {"cost": numbers.money(as_number(result["cost_usd"]) or 0.0)}
     return _linear("run-cost", title, replicas["bin_s"], span, {_("Cost so far"): grown}, _measured("USD", "USD"))
 
 

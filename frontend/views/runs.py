@@ -18,7 +18,8 @@ from django.views.decorators.http import require_POST, require_safe
 from frontend import numbers
 from frontend.answers.capacity import csv_of_search, present_capacity
 from frontend.answers.compared import compare, named_apart, settings_apart
-from frontend.answers.simulation import csv_rows, present_simulation
+from frontend.answers.simulation import present_simulation
+from frontend.answers.simulation_csv import OTHER_ROWS, csv_rows
 from frontend.answers.sweep import csv_of_sweep, present_sweep
 from frontend.config_link import pack_config
 from frontend.forms import allowed_text, error_text
@@ -93,19 +94,25 @@ def cancel(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_safe
 def run_csv(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """The timeline of a finished simulation, one row a time bin; all that a search or a sweep tried."""
+    """The timeline of a finished simulation, one row a time bin, or what else it draws; all that a search or a sweep
+    tried.
+    """
     run = _find(request, uuid)
     result = run.result
     if run.kind not in (*SIMULATED, SWEEP) or not isinstance(result, dict):
         raise Http404
     rows: Callable[[Mapping[str, Any]], Iterator[Sequence[Any]]] = csv_rows
     name = "simulation"
+    other = next((part for part in OTHER_ROWS if part in request.GET), "")
     if run.kind == SWEEP:
         rows, name = csv_of_sweep, "sweep"
     elif "tried" in request.GET and "search" in result:
         rows, name = csv_of_search, "search"
+    elif other:
+        rows = OTHER_ROWS[other]
+    file = f"{name}-{other}" if other and rows is OTHER_ROWS[other] else name
     response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="takar-{name}-{run.uuid}.csv"'
+    response["Content-Disposition"] = f'attachment; filename="takar-{file}-{run.uuid}.csv"'
     csv.writer(response).writerows(rows(result))
     scope = next((each for each in my_scopes(request) if each.organization.pk == run.organization_id), None)
     if scope is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from typing import Any
 
@@ -125,3 +127,26 @@ def test_hovering_says_each_value_with_its_unit_and_the_time_once(client: Client
     assert (time["hoverformat"], time["ticksuffix"]) == (",.4~g", " d")
     assert figures["run-events"]["data"][0]["hovertemplate"] == "%{customdata}<extra></extra>"
     assert figures["run-heat-kv"]["data"][0]["hovertemplate"] == "Replica %{y}: %{z:.1%}<extra>%{x:,.4~g} d</extra>"
+
+
+def test_all_that_is_drawn_comes_as_csv(client: Client, finished: Run) -> None:
+    week(finished, happened())
+
+    def rows(what: str) -> list[dict[str, str]]:
+        response = client.get(f"/runs/{finished.uuid}.csv{what}")
+        assert f"takar-simulation{what.replace('?', '-')}-" in response["Content-Disposition"]
+        return list(csv.DictReader(io.StringIO(response.content.decode())))
+
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    for what in ("", "?events", "?distribution", "?replicas"):
+        assert f'href="/runs/{finished.uuid}.csv{what}"' in text
+    assert [row["cost_usd"] for row in rows("")] == ["0.48", "1.2"]
+    events = rows("?events")
+    assert len(events) == 1000
+    failed = [row for row in events if row["kind"] == "failed"]
+    assert (len(failed), failed[1]["at_s"], failed[1]["lost_requests"]) == (10, "432030.0", "6")
+    assert rows("?distribution") == [
+        {"share": "0.5", "ttft_ms": "80.0", "tpot_ms": "80.0"},
+        {"share": "1.0", "ttft_ms": "150.0", "tpot_ms": "150.0"},
+    ]
+    assert rows("?replicas")[3] == {"time_s": "60.0", "replica": "1", "kv_used": "0.4", "waiting": "1"}

@@ -240,7 +240,11 @@ def test_reading_a_trace_is_most_of_its_progress() -> None:
     job = read_simulation({"question": QUESTION, "trace": trace, "scenario": {"replicas": 1}})
     told: list[tuple[float, str]] = []
     (task,) = sites_of(job).tasks()
-    serve_task(job, task, lambda share, message="": told.append((share, message)))
+
+    def hear(share: float, message: str = "") -> None:
+        told.append((share, message))
+
+    serve_task(job, task, hear)
     reading = [share for share, message in told if message.startswith("Reading the trace")]
     serving = [share for share, message in told if message.endswith("simulated")]
     assert reading == sorted(reading)
