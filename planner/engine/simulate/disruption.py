@@ -100,5 +100,5 @@ class Disruption:
                 lost = places.run.take_down(victim, now_s)
                 places.note("interrupted", now_s, places.pool[victim], replica=victim, lost_requests=lost)
             if places.state[victim] in (STARTING, READY, DRAINING):
-                places.switch_off(victim, now_s)
+                places.switch_off(victim, now_s, with_node=True)
         places.reconcile(places.pool[place], now_s)

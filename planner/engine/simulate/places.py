@@ -53,6 +53,8 @@ class Places:
         """When each rented node is there, or will be, with the image of the last version that was asked for on it."""
         self._image = np.zeros(len(self._there_s), np.int64)
         """Which version that is."""
+        self._left_s = np.full(len(self._there_s), -np.inf)
+        """When each node lost its last replica, and was given back unless another starts on it in the same moment."""
         self._closed = np.zeros(len(self._there_s), np.int64)
         """For how many reasons nothing is to start on a node: broken, being taken back, to be given back."""
 
@@ -130,7 +132,7 @@ class Places:
         node = self.run.bill.unit(place)
         version = self.latest_version[self.pool[place]]
         seconds = start.cold_s
-        if self.run.bill.is_rented(place):
+        if self.run.bill.is_rented(place) or self._left_s[node] == now_s:
             if self._image[node] != version:
                 self._there_s[node] = max(self._there_s[node], now_s) + start.image_s
             seconds = max(self._there_s[node] - now_s, 0.0) + start.restart_s
@@ -188,11 +190,14 @@ class Places:
         self.run.give_up(place, now_s)
         return lost
 
-    def switch_off(self, place: int, now_s: float) -> None:
-        """Off, free to be started again, and no longer paid for."""
+    def switch_off(self, place: int, now_s: float, *, with_node: bool = False) -> None:
+        """Off, free to be started again, and no longer paid for; ``with_node``: the node goes whatever follows."""
         self.run.exclude(place)
         self._enter(place, OFF)
+        was_rented = self.run.bill.is_rented(place)
         self.run.give_up(place, now_s)
+        if was_rented and not with_node and not self.run.bill.is_rented(place):
+            self._left_s[self.run.bill.unit(place)] = now_s
         for told in self.on_off:
             told(place, now_s)
 

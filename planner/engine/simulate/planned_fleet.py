@@ -70,7 +70,8 @@ def planned_fleet(
     per_unit = own.replicas
     replicas = settings.replicas or option.layout.replicas
     spare = settings.spare_nodes * per_unit if _can_lose_nodes(settings) else 0
-    surge = settings.max_surge + settings.max_unavailable if settings.upgrade_at_s is not None else 0
+    # What replaces those that are unavailable starts in their places, once they have drained.
+    surge = settings.max_surge if settings.upgrade_at_s is not None else 0
     pool = Pool(
         kind=kind,
         replicas=replicas,

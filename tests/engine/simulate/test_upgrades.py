@@ -87,25 +87,49 @@ def test_replicas_that_start_together_pull_the_new_image_once() -> None:
     assert times(incidents, "upgraded") == [(AT_S + IMAGE_S + RESTART_S, None)]
 
 
-def test_a_replica_a_node_is_upgraded_without_another_move() -> None:
+def test_a_node_that_an_old_replica_leaves_takes_the_next_new_one() -> None:
+    """One a node: only the surge is provisioned, then each starts where the last old one was, after its image."""
     outcome, incidents = run(nodes_of(3, 1, more=1))
-    cold_s = NODE_S + RESTART_S
-    assert [at_s for at_s, _ in times(incidents, "ready")] == [AT_S + k * cold_s for k in (1, 2, 3)]
-    assert times(incidents, "upgraded") == [(AT_S + 3 * cold_s, None)]
-    assert outcome.unit_hours[0] == pytest.approx(3 + 3 * cold_s / HOUR, abs=1e-9)
+    first_s, again_s = AT_S + NODE_S + RESTART_S, IMAGE_S + RESTART_S
+    assert times(incidents, "ready") == [(first_s + k * again_s, 3 - k) for k in (0, 1, 2)]
+    over_s = first_s + 2 * again_s
+    assert times(incidents, "upgraded") == [(over_s, None)]
+    assert outcome.unit_hours[0] == pytest.approx(3 + (over_s - AT_S) / HOUR, abs=1e-9)
+
+
+def test_without_surge_no_other_node_is_rented() -> None:
+    """Two of four at a time start again where they were, both of a node with one image."""
+    outcome, incidents = run(nodes_of(4, 2, more=0), surge=0, unavailable=2)
+    again_s = IMAGE_S + RESTART_S
+    assert [at_s for at_s, _ in times(incidents, "ready")] == [AT_S + again_s] * 2 + [AT_S + 2 * again_s] * 2
+    assert times(incidents, "upgraded") == [(AT_S + 2 * again_s, None)]
+    assert outcome.unit_hours[0] == pytest.approx(2.0, abs=1e-9)
+    assert outcome.samples.ready_min.min() == 2
 
 
 def test_an_upgrade_is_over_when_the_new_ones_serve() -> None:
-    """Two at a time on a node of their own: both of the second pair come with their node, not when the old ones go."""
+    """Not when the old ones go: two on a node of their own, then two in the places that the first two have left."""
     _, incidents = run(nodes_of(4, 2), surge=0, unavailable=2)
-    cold_s = NODE_S + RESTART_S
-    assert [at_s for at_s, _ in times(incidents, "ready")] == [AT_S + cold_s] * 2 + [AT_S + 2 * cold_s] * 2
-    assert times(incidents, "upgraded") == [(AT_S + 2 * cold_s, None)]
+    first_s, again_s = AT_S + NODE_S + RESTART_S, NODE_S + RESTART_S
+    assert [at_s for at_s, _ in times(incidents, "ready")] == [first_s] * 2 + [first_s + again_s] * 2
+    assert times(incidents, "upgraded") == [(first_s + again_s, None)]
 
 
 def test_all_at_once_is_over_with_the_last_start() -> None:
-    _, incidents = run(nodes_of(2, 1), surge=0, unavailable=2)
-    assert times(incidents, "upgraded") == [(AT_S + NODE_S + RESTART_S, None)]
+    _, incidents = run(nodes_of(2, 1, more=0), surge=0, unavailable=2)
+    assert times(incidents, "upgraded") == [(AT_S + IMAGE_S + RESTART_S, None)]
+
+
+def test_a_node_taken_back_is_not_started_on_in_the_same_moment() -> None:
+    """All notice, no spare: what replaces it comes on another node, provisioned from scratch."""
+    pool = nodes_of(1, 1, more=0)
+    life = PoolLife(start=START, spot=SpotInterruptions(per_unit_hour=2.0, notice_s=30.0))
+    control = FleetControl([life], seed=1)
+    simulate(Fleet(pools=[pool]), [empty_batch()], control=control, lasts_s=2 * HOUR)
+    gone = times(control.incidents, "interrupted")
+    back = times(control.incidents, "ready")
+    assert len(gone) > 0
+    assert [at_s for at_s, _ in back] == [at_s + NODE_S + RESTART_S for at_s, _ in gone][: len(back)]
 
 
 def test_nothing_to_upgrade_is_over_at_once() -> None:
