@@ -10,6 +10,7 @@ from uuid import UUID
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import status
+from rest_framework.exceptions import NotFound
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,10 +22,13 @@ from planner.api.openapi import RATE_HEADERS, answer, error_responses
 from planner.api.run_views import start_once, starts_job
 from planner.api.tenant import IDEMPOTENCY
 from planner.api.throttles import RunThrottle
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.models import User
+from planner.services.fitted_traffic import fitted_at_once
 from planner.services.json_input import read_object
+from planner.services.plan_json import plain
 from planner.services.runs import create_run
-from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, store_trace
+from planner.services.stored_traces import MAX_TRACE_BYTES, delete_trace, may_use_trace, open_trace, store_trace
 
 SIMULATION = "simulation"
 CAPACITY_SEARCH = "capacity_search"
@@ -163,6 +167,29 @@ class TracesView(ApiView):
             if kept != trace:
                 delete_trace(trace)
         return kept
+
+
+class TraceTrafficView(ApiView):
+    """Traffic like an uploaded trace."""
+
+    throttle_classes = [RunThrottle]
+
+    @extend_schema(
+        operation_id="fit_trace",
+        summary="Fit traffic to a trace",
+        tags=["simulations"],
+        parameters=RATE_HEADERS,
+        responses={200: answer(TrafficQuestion, "Traffic like the trace's."), **error_responses(400, 404)},
+    )
+    def get(self, request: Request, trace: str) -> Response:
+        """Find the fields of `traffic` whose generated requests are like those of a trace of up to 4 MiB, unpacked.
+
+        Rate, days, bursts, lengths, what prompts begin with in common; fields that are defaults are left out.
+        """
+        if not may_use_trace(trace, user=_owner(request)):
+            raise NotFound("No such trace.")
+        with open_trace(trace) as stream:
+            return Response(plain(fitted_at_once(stream)))
 
 
 def _hashed(chunks: Iterator[bytes], digest: Any) -> Iterator[bytes]:

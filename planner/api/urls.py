@@ -10,7 +10,7 @@ from planner.api.limits_views import LimitsView
 from planner.api.plan_views import InferencePlanView, TrainingPlanView, TrainingSeriesView
 from planner.api.preset_views import PresetsView
 from planner.api.run_views import RunCancelView, RunsView, RunView
-from planner.api.simulation_views import CapacitySearchesView, SimulationsView, TracesView
+from planner.api.simulation_views import CapacitySearchesView, SimulationsView, TracesView, TraceTrafficView
 
 app_name = "api"
 urlpatterns = [
@@ -30,6 +30,7 @@ urlpatterns = [
     path("v1/simulations/", SimulationsView.as_view(), name="simulations"),
     path("v1/capacity-searches/", CapacitySearchesView.as_view(), name="capacity-searches"),
     path("v1/traces/", TracesView.as_view(), name="traces"),
+    path("v1/traces/<str:trace>/traffic/", TraceTrafficView.as_view(), name="trace-traffic"),
     path("v1/runs/", RunsView.as_view(), name="runs"),
     path("v1/runs/<uuid:run_id>/", RunView.as_view(), name="run"),
     path("v1/runs/<uuid:run_id>/cancel/", RunCancelView.as_view(), name="run-cancel"),

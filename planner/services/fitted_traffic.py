@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import say
-from planner.engine.simulate.beginnings import Beginnings, fit_hashed_prefixes, fit_prefixes
+from planner.engine.simulate.beginnings import Beginnings, fit_hashed_prefixes, fit_prefixes, nothing_shared
 from planner.engine.simulate.fitted_question import changed_fields, traffic_question_of
 from planner.engine.simulate.fitting import fit
 from planner.engine.units import SECONDS_PER_HOUR
@@ -73,4 +73,4 @@ def _beginnings(trace: Trace) -> Beginnings:
     if columns.key is not None:
         shared = None if columns.shared_tokens is None else columns.shared_tokens.astype(np.int64)
         return fit_prefixes(inputs, columns.key, shared)
-    return Beginnings(prefixes=None, own_tokens=inputs)
+    return nothing_shared(inputs)

@@ -55,6 +55,33 @@ def test_the_example_starts_a_job_at_its_own_address(client: Client, catalog: ob
     assert client.post(f"{response.headers['Location']}cancel/").json()["status"] == "cancelled"
 
 
+def test_traffic_like_a_trace_is_fitted_and_can_be_asked_for(client: Client, catalog: object) -> None:
+    rows = "".join(f"{at * at / 40},{90 if at % 3 else 4000 + at},{5 + at % 7}\n" for at in range(400))
+    trace = upload(client, b"arrival_s,input_tokens,output_tokens\n" + rows.encode()).json()["id"]
+    response = client.get(f"/api/v1/traces/{trace}/traffic/")
+    assert response.status_code == 200
+    found = response.json()
+    assert len(found["input_lengths"]) == 200
+    assert faults("TrafficQuestion", found) == []
+    assert start(client, {"question": QUESTION, "traffic": found}).status_code == 202
+    assert Run.objects.get().params["traffic"] == found
+    short = upload(client, TRACE).json()["id"]
+    refused = client.get(f"/api/v1/traces/{short}/traffic/")
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["detail"] == "Too short to be fitted."
+    for unknown in ("0" * 32, "x"):
+        assert client.get(f"/api/v1/traces/{unknown}/traffic/").status_code == 404
+
+
+def test_nobody_elses_trace_is_fitted(client: Client, catalog: object) -> None:
+    ours, theirs = (tenant_factory(name).people[Role.PLANNER] for name in ("Ours", "Theirs"))
+    client.force_login(ours)
+    trace = upload(client, TRACE).json()["id"]
+    assert client.get(f"/api/v1/traces/{trace}/traffic/").status_code == 400
+    client.force_login(theirs)
+    assert client.get(f"/api/v1/traces/{trace}/traffic/").status_code == 404
+
+
 @pytest.mark.parametrize("metric", ["kv_use", "utilization"])
 def test_a_share_is_no_target_above_one(client: Client, catalog: object, metric: str) -> None:
     scenario = {"autoscaler": "hpa", "scaling_metric": metric}

@@ -49,13 +49,18 @@ def test_fitted_traffic_is_served_like_its_trace(catalog: object, name: str) -> 
     assert requests == pytest.approx(1, abs=0.04)
     assert inputs == pytest.approx(1, abs=0.05)
     assert outputs == pytest.approx(1, abs=0.05)
-    assert cached == pytest.approx(1 if seen[3] else 0, abs=0.3)
+    assert cached == pytest.approx(1 if seen[3] else 0, abs=0.15)
     assert mean == pytest.approx(1, abs=0.2)
     assert p95 == pytest.approx(1, abs=0.2)
 
 
-def test_lengths_of_a_fitted_trace_correlate_as_seen() -> None:
-    trace = read_trace(PUBLIC_TRACES / "mooncake_synthetic_trace.jsonl")
-    (made,) = GeneratedTraffic(question=parse_question(TrafficQuestion, fitted_fields(trace))).batches()
+@pytest.mark.parametrize("name", CASES)
+def test_lengths_of_a_fitted_trace_correlate_as_seen(name: str) -> None:
+    trace = read_trace(PUBLIC_TRACES / name)
+    fields = fitted_fields(trace)
     seen = np.corrcoef(trace.columns.input_tokens, trace.columns.output_tokens)[0, 1]
-    assert np.corrcoef(made.input_tokens, made.output_tokens)[0, 1] == pytest.approx(seen, abs=0.1)
+    found = []
+    for seed in range(5):
+        (made,) = GeneratedTraffic(question=parse_question(TrafficQuestion, fields | {"seed": seed})).batches()
+        found.append(np.corrcoef(made.input_tokens, made.output_tokens)[0, 1])
+    assert np.mean(found) == pytest.approx(seen, abs=0.03)

@@ -12,6 +12,8 @@ from planner.engine.simulate.lengths import SharedPrefixes, shortened
 
 Ints = NDArray[np.int64]
 
+RANKS, APART = 200, 400
+"""Ranks of texts, and distances between requests, at which what is expected of them is computed."""
 LISTED: Final = 200
 """Lengths that a fitted list has, at most."""
 SHARING: Final = 0.02
@@ -25,8 +27,13 @@ class Beginnings:
     prefixes: SharedPrefixes | None
     own_tokens: Ints
     """Without that."""
-    begins: NDArray[np.bool_] | None = None
-    """Which prompts begin with something shared."""
+    shared_tokens: Ints
+    """What each has of a shared beginning."""
+
+
+def nothing_shared(input_tokens: Ints) -> Beginnings:
+    """Of prompts that have nothing in common."""
+    return Beginnings(prefixes=None, own_tokens=input_tokens, shared_tokens=np.zeros_like(input_tokens))
 
 
 def fit_prefixes(input_tokens: Ints, key: Ints, shared_tokens: Ints | None) -> Beginnings:
@@ -37,7 +44,7 @@ def fit_prefixes(input_tokens: Ints, key: Ints, shared_tokens: Ints | None) -> B
     _names, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
     repeated = (key >= 0) & (counts[inverse] > 1)
     if np.count_nonzero(repeated) < SHARING * len(key) or not len(key):
-        return Beginnings(prefixes=None, own_tokens=input_tokens)
+        return nothing_shared(input_tokens)
     tokens = np.ones_like(input_tokens) if shared_tokens is None else np.minimum(shared_tokens, input_tokens)
     named = key >= 0
     ranked = np.sort(np.unique(key[named], return_counts=True)[1])[::-1]
@@ -50,7 +57,7 @@ def fit_prefixes(input_tokens: Ints, key: Ints, shared_tokens: Ints | None) -> B
             seen=() if np.ptp(tokens[named]) == 0 else shortened(tokens[named], LISTED),
         ),
         own_tokens=np.maximum(input_tokens - np.where(named, tokens, 0), 1),
-        begins=named,
+        shared_tokens=np.where(named, tokens, 0),
     )
 
 
@@ -58,34 +65,73 @@ def fit_hashed_prefixes(input_tokens: Ints, hashes: Ints, hash_ids: Ints, block_
     """The same of a trace that names the blocks of each prompt, ``block_tokens`` each; request n's blocks are
     ``hash_ids[hashes[n]:hashes[n + 1]]``.
 
-    A cache that never forgets would find a request's leading blocks that an earlier one had. As many texts, as long
-    and as often asked for, make as much to find and as much to keep: distinct shared blocks over the mean length found.
+    A cache that never forgets would find a request's leading blocks that an earlier one had. As many requests find as
+    much again in the generated traffic, after as many others on average: what a smaller cache forgets in between.
     """
     counts = np.diff(hashes)
     request = np.repeat(np.arange(len(counts)), counts)
     _ids, first, inverse, times = np.unique(hash_ids, return_index=True, return_inverse=True, return_counts=True)
     found = _leading(request[first][inverse] < request, hashes)
-    shared = _leading(times[inverse] > 1, hashes)
     again = found > 0
     if np.count_nonzero(again) < SHARING * len(counts) or not len(counts):
-        return Beginnings(prefixes=None, own_tokens=input_tokens)
+        return nothing_shared(input_tokens)
     tokens = np.minimum(found * block_tokens, input_tokens)
-    mean_blocks = float(found[again].mean())
-    texts = max(1, round(int(np.count_nonzero(times > 1)) / mean_blocks))
+    distinct = max(1, round(int(np.count_nonzero(times > 1)) / float(found[again].mean())))
     ranked = np.sort(times[times > 1])[::-1]
-    ranked = ranked[((np.arange(texts) + 0.5) * len(ranked) / texts).astype(np.int64)]
-    held = np.where(again, tokens, np.minimum(shared * block_tokens, input_tokens))
+    zipf = _zipf(ranked[((np.arange(distinct) + 0.5) * len(ranked) / distinct).astype(np.int64)])
+    after = _mean_distance(request, inverse, (hashes[:-1] + found - 1)[again])
+    finding = int(np.count_nonzero(again))
+    texts = _texts_found_after(after, distinct, zipf, finding, len(counts))
+    # Of those who are first to have what others find, as many as there are texts.
+    firsts = np.flatnonzero(~again & (_leading(times[inverse] > 1, hashes) > 0))
+    firsts = firsts[np.linspace(0, len(firsts) - 1, min(texts, len(firsts))).astype(np.int64)]
+    held = tokens.copy()
+    held[firsts] = np.minimum(_leading(times[inverse] > 1, hashes) * block_tokens, input_tokens)[firsts]
     return Beginnings(
         prefixes=SharedPrefixes(
             count=texts,
             tokens=max(int(np.median(tokens[again])), 1),
-            zipf=_zipf(ranked),
-            share=min(1.0, (int(np.count_nonzero(again)) + texts) / len(counts)),
+            zipf=zipf,
+            share=min(1.0, (finding + texts) / len(counts)),
             seen=shortened(tokens[again], LISTED),
         ),
         own_tokens=np.maximum(input_tokens - held, 1),
-        begins=held > 0,
+        shared_tokens=held,
     )
+
+
+def _mean_distance(request: Ints, inverse: Ints, last_found: Ints) -> float:
+    """Requests since the deepest block that each one finds was used last."""
+    order = np.argsort(inverse, kind="stable")
+    same = inverse[order[1:]] == inverse[order[:-1]]
+    before = np.zeros_like(request)
+    before[order[1:][same]] = request[order[:-1][same]]
+    return float(np.mean(request[last_found] - before[last_found]))
+
+
+def _texts_found_after(distance: float, most: int, zipf: float, finding: int, requests: int) -> int:
+    """How many texts, up to ``most``, of which a request finds its own again after so many others on average."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        share = min(1.0, (finding + middle) / requests)
+        if _expected_distance(middle, zipf, share, requests) < distance:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _expected_distance(texts: int, zipf: float, share: float, requests: int) -> float:
+    """Requests between two of the same text, of so many drawn independently; pairs longer apart are fewer."""
+    rank = np.unique(np.geomspace(1, texts, RANKS).astype(np.int64))
+    many = np.diff(np.append(rank, texts + 1))
+    popularity = rank**-zipf
+    chance = np.minimum(share * popularity / float(popularity @ many), 0.999999)
+    apart = np.unique(np.geomspace(1, max(requests - 1, 1), APART).astype(np.int64))
+    steps = np.diff(np.append(apart, requests))
+    pairs = (many * chance**2) @ np.exp(np.log1p(-chance)[:, None] * (apart - 1)) * (requests - apart) * steps
+    return float((pairs * apart).sum() / max(float(pairs.sum()), 1e-300))
 
 
 def _leading(flags: NDArray[np.bool_], edges: Ints) -> Ints:

@@ -52,10 +52,11 @@ def fit(arrival_s: Floats, begin: Beginnings, output_tokens: Ints) -> TrafficMod
         raise ValueError("a model needs at least 10 requests at different times")
     since_s = arrival_s - arrival_s[0]
     profile = _fit_profile(since_s, span_s)
+    prefixes = _with_lengths(begin, output_tokens)
     return TrafficModel(
         arrivals=_fit_arrivals(since_s, span_s, profile),
-        lengths=_joint(begin.own_tokens, output_tokens),
-        prefixes=_with_lengths(begin, output_tokens),
+        lengths=_joint(begin, output_tokens, prefixes),
+        prefixes=prefixes,
     )
 
 
@@ -161,34 +162,45 @@ def _fit_lognormal(tokens: Ints) -> Lognormal:
     )
 
 
-def _joint(input_tokens: Ints, output_tokens: Ints) -> Lengths:
-    """Both sides, and the correlation of deviates at which drawn lengths correlate as those seen do.
+def _joint(begin: Beginnings, output_tokens: Ints, prefixes: SharedPrefixes | None) -> Lengths:
+    """Both sides, and the correlation of deviates at which whole prompts drawn correlate with answers as those seen do.
 
     NORTA (Cario and Nelson 1997): the deviates' correlation is searched on a fixed sample. None where chance may
     make as much as was seen.
     """
-    apart = Lengths(input_tokens=_fit_side(input_tokens), output_tokens=_fit_side(output_tokens))
-    if np.ptp(input_tokens) == 0 or np.ptp(output_tokens) == 0:
+    apart = Lengths(input_tokens=_fit_side(begin.own_tokens), output_tokens=_fit_side(output_tokens))
+    inputs = begin.own_tokens + begin.shared_tokens
+    if np.ptp(inputs) == 0 or np.ptp(output_tokens) == 0:
         return apart
-    seen = float(np.corrcoef(input_tokens, output_tokens)[0, 1])
-    if abs(seen) < CHANCE / math.sqrt(len(input_tokens)):
+    seen = float(np.corrcoef(inputs, output_tokens)[0, 1])
+    if prefixes is None and abs(seen) < CHANCE / math.sqrt(len(inputs)):
         return apart
     low, high = -1.0, 1.0
     for _ in range(HALVINGS):
         joint = replace(apart, correlation=(low + high) / 2)
-        inputs, outputs = joint.draw(SAMPLE, np.random.default_rng(0))
-        low, high = (joint.correlation, high) if np.corrcoef(inputs, outputs)[0, 1] < seen else (low, joint.correlation)
+        low, high = (joint.correlation, high) if _drawn(joint, prefixes) < seen else (low, joint.correlation)
     return joint
+
+
+def _drawn(lengths: Lengths, prefixes: SharedPrefixes | None) -> float:
+    """Correlation of prompts and answers in a sample."""
+    random = np.random.default_rng(0)
+    normals = lengths.normals(SAMPLE, random)
+    inputs, outputs = lengths.input_tokens.at(normals[0]), lengths.output_tokens.at(normals[1])
+    if prefixes is not None:
+        inputs = inputs + prefixes.draw(SAMPLE, random, lengths, normals)[1]
+    return float(np.corrcoef(inputs, outputs)[0, 1])
 
 
 def _with_lengths(begin: Beginnings, output_tokens: Ints) -> SharedPrefixes | None:
     """The shared beginnings, and whether prompts that have one are long or short otherwise, and their answers."""
-    if begin.prefixes is None or begin.begins is None:
-        return begin.prefixes
+    if begin.prefixes is None:
+        return None
+    begins = begin.shared_tokens > 0
     return replace(
         begin.prefixes,
-        with_input=_biserial(begin.begins, begin.own_tokens),
-        with_output=_biserial(begin.begins, output_tokens),
+        with_input=_biserial(begins, begin.own_tokens),
+        with_output=_biserial(begins, output_tokens),
     )
 
 

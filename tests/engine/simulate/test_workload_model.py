@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.engine.simulate.arrivals import Arrivals, Bursts, Profile, daily_curve
-from planner.engine.simulate.beginnings import LISTED, Beginnings, fit_hashed_prefixes, fit_prefixes
+from planner.engine.simulate.beginnings import LISTED, Beginnings, fit_hashed_prefixes, fit_prefixes, nothing_shared
 from planner.engine.simulate.fitting import fit
 from planner.engine.simulate.layout import Traffic
 from planner.engine.simulate.lengths import Lengths, Lognormal, Seen, SharedPrefixes
@@ -155,14 +155,14 @@ def test_rates_come_step_by_step_and_over_again() -> None:
 
 
 def independent(made: Traffic) -> tuple[Any, Beginnings, Any]:
-    return made.arrival_s, Beginnings(prefixes=None, own_tokens=made.input_tokens), made.output_tokens
+    return made.arrival_s, nothing_shared(made.input_tokens), made.output_tokens
 
 
 def test_fit_keeps_lengths_that_are_no_lognormal_and_their_correlation() -> None:
     random = np.random.default_rng(3)
     inputs = np.where(random.random(5000) < 0.5, 100, 9000) + random.integers(0, 50, 5000)
     outputs = np.maximum(1, 400 - inputs // 30 + random.integers(0, 60, 5000))
-    model = fit(np.arange(5000.0), Beginnings(prefixes=None, own_tokens=inputs), outputs)
+    model = fit(np.arange(5000.0), nothing_shared(inputs), outputs)
     assert isinstance(model.lengths.input_tokens, Seen)
     assert len(model.lengths.input_tokens.tokens) == LISTED
     made = traffic(flat(20.0), 1000.0)
@@ -181,7 +181,7 @@ def test_fit_keeps_the_rate_of_spells_step_by_step() -> None:
     random = np.random.default_rng(5)
     starts = np.arange(40) * 75.0
     at = np.sort(np.concatenate([start + random.random(600) * 15 for start in starts]))
-    lengths = Beginnings(prefixes=None, own_tokens=np.full(len(at), 100))
+    lengths = nothing_shared(np.full(len(at), 100))
     found = fit(at, lengths, np.full(len(at), 10)).arrivals
     assert found.gap_cv < 1.5
     made = [traffic(found, float(at[-1]), seed=seed).arrival_s for seed in range(5)]
@@ -256,4 +256,4 @@ def test_fit_finds_days_weeks_and_growth_without_calling_them_bursts() -> None:
 
 def test_fit_needs_something_to_fit() -> None:
     with pytest.raises(ValueError, match="at least 10 requests"):
-        fit(np.zeros(20), Beginnings(prefixes=None, own_tokens=np.ones(20, np.int64)), np.ones(20, np.int64))
+        fit(np.zeros(20), nothing_shared(np.ones(20, np.int64)), np.ones(20, np.int64))
