@@ -19,6 +19,7 @@ from frontend.answers.simulation_words import (
     cached_words,
     comes_whole,
     dropped_words,
+    has_cache,
     hours,
     pace,
     tokens_price,
@@ -157,11 +158,17 @@ def _facts(result: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         *_prefill(result),
         (_("Seed"), str(settings["seed"])),
         (_("Completed"), numbers.fixed(result["completed"])),
-        (_("Prompt tokens found cached"), cached_words(result)),
-        (_("Output"), _("%(n)s tokens/s") % {"n": numbers.rounded(result["throughput"]["output_tok_s"])}),
+        *_tokens(result),
         (_("GPU hours"), numbers.rounded(result["gpu_hours"])),
         (_("Catalog"), words.catalog_version(str(result["catalog_version"]))),
     )
+
+
+def _tokens(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Tokens found and made, by an engine that has a cache and makes some."""
+    if has_cache(result):
+        yield _("Prompt tokens found cached"), cached_words(result)
+        yield _("Output"), _("%(n)s tokens/s") % {"n": numbers.rounded(result["throughput"]["output_tok_s"])}
 
 
 def _prefill(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from frontend import numbers
 from frontend.answers.shown import Chart, ChartGroup, Part
 from frontend.answers.simulated_incidents import events_chart, listed_of, marked_losses
 from frontend.answers.simulation_csv import bill_so_far
-from frontend.answers.simulation_words import PERCENTILES, as_number, comes_whole
+from frontend.answers.simulation_words import PERCENTILES, as_number, comes_whole, has_cache
 from frontend.figures import canvas, curves, run_events
 
 GROUPS = {
@@ -32,7 +32,7 @@ def chart_groups(result: Mapping[str, Any]) -> Iterator[ChartGroup]:
     titles = {
         "main": _("Latencies, replicas, cost"),
         "load": _("Load, queues, events, distribution"),
-        "caches": _("KV caches and queues by replica"),
+        "caches": _("KV caches and queues by replica") if has_cache(result) else _("Queues by replica"),
     }
     for key, names in GROUPS.items():
         yield ChartGroup(key=key, title=titles[key], charts=tuple(drawn[name] for name in names if name in drawn))
@@ -71,8 +71,9 @@ def simulation_charts(result: Mapping[str, Any]) -> Iterator[Chart]:
         waiting,
         canvas.Axis(title=_("Requests"), tick=numbers.rounded, is_count=True, unit=_("requests")),
     )
-    yield from _heat(timeline, span)
-    yield _kv(timeline, span)
+    yield from _heat(timeline, span, has_cache=has_cache(result))
+    if has_cache(result):
+        yield _kv(timeline, span)
     yield _cost(result, timeline["replicas"], span)
     yield from _distribution(result)
 
@@ -113,7 +114,7 @@ def _replicas(timeline: Mapping[str, Any], span: float) -> Chart:
     return Chart(id="run-replicas", title=_replica_finding(replicas), figure=figure)
 
 
-def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
+def _heat(timeline: Mapping[str, Any], span: float, *, has_cache: bool) -> Iterator[Chart]:
     """KV caches and queues by replica: one that is fuller than the others shows as a stripe."""
     heat = timeline["heat"]
     rows = canvas.Axis(title=_("Replica"), tick=numbers.rounded)
@@ -121,7 +122,7 @@ def _heat(timeline: Mapping[str, Any], span: float) -> Iterator[Chart]:
         ("kv", _("KV caches by replica"), canvas.Axis(title=_("KV blocks in use"), tick=numbers.percent, hover=SHARE)),
         ("waiting", _("Queues by replica"), canvas.Axis(title=_("Requests waiting"), tick=_whole, unit=_("requests"))),
     )
-    for name, what, value in parts:
+    for name, what, value in parts if has_cache else parts[1:]:
         highest = max((each or 0.0 for row in heat[name] for each in row), default=0.0)
         title = _("%(what)s: at most %(most)s") % {"what": what, "most": value.tick(highest)}
         yield Chart(

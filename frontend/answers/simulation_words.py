@@ -41,6 +41,11 @@ def comes_whole(result: Mapping[str, Any]) -> bool:
     return result["tpot_ms"]["p95"] is None and result["ttft_ms"]["p95"] is not None
 
 
+def has_cache(result: Mapping[str, Any]) -> bool:
+    """Whether replicas hold a KV cache and answer in tokens: batches of whole requests do neither."""
+    return result["settings"].get("batching", "continuous") == "continuous"
+
+
 def hours(seconds: float) -> str:
     if seconds < 7200:
         return numbers.duration(seconds * 1000)

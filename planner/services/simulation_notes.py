@@ -60,8 +60,8 @@ def fleet_notes(planned: PlannedFleet) -> list[Sentence]:
     ]
     if kind.role == "decode":
         told = say(
-            "{prefill:,} replicas prefill, {decode:,} decode: the first token counts when the prompt's KV has reached "
-            "the replica that decodes and it has a place there.",
+            "Replicas that prefill: {prefill:,}; that decode: {decode:,}. The first token counts when the prompt's KV "
+            "has reached the replica that decodes and it has a place there.",
             prefill=pools[0].replicas,
             decode=pools[-1].replicas,
         )
@@ -100,9 +100,12 @@ def transfer_notes(planned: PlannedFleet, settings: SimulationQuestion) -> list[
 
 
 def gateway_notes(loop: ClosedLoop | None, planned: PlannedFleet, *, is_job: bool = False) -> list[Sentence]:
-    """Where the gateway spreads requests otherwise than the plan reckons with; of a job the plan does so too."""
+    """Where the gateway spreads requests otherwise than the plan reckons with.
+
+    Of a job the plan reckons with the same, and of split pools with one queue for all that prefill.
+    """
     pool = planned.fleet.pools[0]
-    if is_job or loop is not None or pool.places == 1:
+    if is_job or loop is not None or pool.places == 1 or pool.decode_pool is not None:
         return []
     if pool.policy == "round_robin":
         return [

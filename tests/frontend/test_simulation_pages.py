@@ -117,6 +117,13 @@ def test_answers_that_come_whole_have_no_time_between_tokens(client: Client, fin
     assert "run-tpot" not in text
     assert "TPOT" not in text
     assert "$0.40 per million input tokens; output: not applicable" in text
+    assert "tokens/s" in text
+    whole["settings"] |= {"batching": "dynamic"}
+    Run.objects.update(result=whole)
+    batches = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "Queues by replica" in batches
+    for absent in ("KV cache", "tokens/s", "found cached"):
+        assert absent not in batches
     client.cookies["django_language"] = "id"
     assert "p95 sampai jawaban; p99 150 ms" in client.get(f"/runs/{finished.uuid}/").content.decode()
 

@@ -97,7 +97,10 @@ def test_a_split_plan_tells_the_pools_that_ran_and_a_stated_rate_counts() -> Non
     longer_ms = slow["e2e_ms"]["mean"] - fast["e2e_ms"]["mean"]
     assert longer_ms == pytest.approx(moved_gb * (1 / rates[0] - 1 / rates[1]) * 1e3, rel=0.05)
     replicas, prefill = planned["replicas"], planned["settings"]["prefill_replicas"]
-    assert any(note.startswith(f"{prefill} replicas prefill, {replicas - prefill} decode") for note in planned["notes"])
+    assert any(
+        note.startswith(f"Replicas that prefill: {prefill}; that decode: {replicas - prefill}.")
+        for note in planned["notes"]
+    )
 
 
 @pytest.mark.usefixtures("catalog")
