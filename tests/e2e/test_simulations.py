@@ -127,7 +127,7 @@ def test_a_result_is_drawn_zoomed_and_downloaded(open_page: OpenPage) -> None:
     page = open_page("/simulations/new/?model=Llama+3.1+8B&requests_per_second=4&accelerators=h100-sxm&ttft_ms=900")
     page.fill("#field-traffic-hours", "0.2")
     page.fill("#field-fleet-replicas", "2")
-    page.locator("summary").click()
+    page.get_by_role("heading", name="Scaling, failures, upgrades").click()
     page.fill("#field-fleet-node_failure_hours", "0.05")
     execute_run(run_id=start(page).pk)
     expect(page.locator("#run-status")).to_have_text("Succeeded")
