@@ -19,7 +19,8 @@ from planner.engine.sentences import Noun, say
 
 Kind = Literal["number", "integer", "decimal", "date", "text", "choice", "choices", "numbers", "flag", "config"]
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?", re.ASCII)
-_BETWEEN = re.compile(r"\s*[,;]\s*|\s+", re.ASCII)
+_SPACED = re.compile(r"[;\s]", re.ASCII)
+_BETWEEN = re.compile(r"\s*;\s*|,?\s+", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
@@ -251,9 +252,19 @@ def _parse_choices(name: str, spec: FieldSpec, given: Any) -> tuple[str, ...] | 
 
 
 def _parse_numbers(name: str, spec: FieldSpec, given: Any) -> tuple[float, ...] | FieldError:
-    """A list of numbers, or a text of them with commas, semicolons or spaces between."""
+    """A list of numbers, or a text of them with commas, semicolons or spaces between.
+
+    A comma inside a number that something else parts from the next may be a decimal one: it is refused.
+
+    >>> spec = FieldSpec(kind="numbers", minimum=0, maximum=9000)
+    >>> _parse_numbers("rates", spec, "1,5"), _parse_numbers("rates", spec, "1, 5; 0.5 2")
+    ((1.0, 5.0), (1.0, 5.0, 0.5, 2.0))
+    >>> _parse_numbers("rates", spec, "1,5 2,5").message, _parse_numbers("rates", spec, "1,500; 2").value
+    ('Not a number.', '1,500')
+    """
     if isinstance(given, str):
-        given = _BETWEEN.split(given.strip())
+        text = given.strip().rstrip(",;").strip()
+        given = _BETWEEN.split(text) if _SPACED.search(text) else text.split(",")
     allowed = say("up to {most:,} numbers, each {range}", most=spec.most, range=allowed_range(spec))
     if not isinstance(given, list | tuple):
         return FieldError(field=name, value=given, message=say("Not a list of numbers."), allowed=allowed)

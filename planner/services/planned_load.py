@@ -10,12 +10,17 @@ from planner.engine.errors import InvalidQuestion
 from planner.engine.question_reading import parse_question
 from planner.engine.sentences import Sentence, say
 from planner.engine.simulate.traffic_like import is_job
+from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.engine.sizing import demand_of
 from planner.engine.workload import InferenceQuestion
 from planner.services.simulated_job import sized_for
 
 AS_GIVEN: Final = say("Sized for this traffic as it is: no peak factor or headroom is added.")
 """Of traffic that states its own load, of a trace, and of clients that wait for their answers."""
+
+
+PEAKS: Final = ("daily_peak", "rates", "rate_s")
+"""Fields of traffic that give it a busiest hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +139,9 @@ def _question(raw: object) -> InferenceQuestion | None:
 def _load_of(question: InferenceQuestion, traffic: Mapping[str, Any]) -> PlannedLoad | None:
     if traffic.get("clients") is not None or "requests_per_second" in traffic or traffic.get("requests") is not None:
         return None
-    daily_peak = traffic.get("daily_peak", 1.0)
-    known = isinstance(daily_peak, int | float) and not isinstance(daily_peak, bool) and daily_peak >= 1
-    return planned_load(question, daily_peak=daily_peak if known else 1.0)
+    try:
+        busiest = parse_question(TrafficQuestion, {name: traffic[name] for name in PEAKS if name in traffic})
+    except InvalidQuestion:
+        # Its faults are told where the traffic is read.
+        return planned_load(question)
+    return planned_load(question, daily_peak=busiest.busiest_hour)

@@ -216,6 +216,9 @@ def test_without_a_load_of_its_own_a_search_is_sized_for_what_the_plan_is() -> N
     daily = read_capacity({"question": question, "traffic": {**lengths, "daily_peak": 1.5}})
     assert daily.simulation.regions[0].traffic is not None
     assert daily.simulation.regions[0].traffic.requests_per_second == 100
+    stepwise = read_capacity({"question": question, "traffic": {**lengths, "rates": [1, 3], "rate_s": 3600}})
+    assert stepwise.simulation.regions[0].traffic is not None
+    assert stepwise.simulation.regions[0].traffic.requests_per_second == 100
     both = read_capacity({"question": question, "regions": [{"name": "north"}, {"name": "south"}]})
     assert [region.traffic and region.traffic.requests_per_second for region in both.simulation.regions] == [150, 150]
     waiting = QUESTION | {"requests_per_second": None, "concurrency": 20}

@@ -154,6 +154,25 @@ class TrafficQuestion:
         return float(profile.rate((np.arange(steps) + 0.5) / steps * self.duration_s).mean()) * self.duration_s
 
     @property
+    def busiest_hour(self) -> float:
+        """The busiest hour's load over the mean, of the day's curve and of the load by step.
+
+        >>> TrafficQuestion(daily_peak=2.0).busiest_hour, TrafficQuestion(rates=(1, 3), rate_s=7200.0).busiest_hour
+        (2.0, 1.5)
+        >>> TrafficQuestion(rates=(1, 3), rate_s=60.0).busiest_hour
+        1.0
+        """
+        if not self.rates:
+            return self.daily_peak
+        # As much of the steps, over and over again, as an hour takes.
+        around = np.tile(self.rates, math.ceil(SECONDS_PER_HOUR / self.rate_s / len(self.rates)) + 1)
+        cumulated = np.concatenate([[0.0], np.cumsum(around)])
+        starts = np.arange(len(self.rates))
+        stops = starts + SECONDS_PER_HOUR / self.rate_s
+        within = np.interp(stops, np.arange(len(cumulated)), cumulated) - cumulated[starts]
+        return self.daily_peak * float(within.max() * self.rate_s / SECONDS_PER_HOUR / np.mean(self.rates))
+
+    @property
     def loop(self) -> ClosedLoop | None:
         """The clients that wait for their answers; None where requests come as they come."""
         if self.clients is None:
