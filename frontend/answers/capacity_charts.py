@@ -142,11 +142,12 @@ def _against_cost(
 
 def _hover(point: Mapping[str, Any], cost: float | None, *, is_job: bool) -> str:
     money = numbers.money(cost)
+    paced = "" if point["tpot_ms"] is None else f", TPOT {numbers.duration(point['tpot_ms'])}"
     return "<br>".join(
         (
             fleet_words(point),
             money if is_job else _("%(money)s a month") % {"money": money},
             _("%(share)s within the limits") % {"share": numbers.percent(point["goodput_share"], 1)},
-            f"TTFT {numbers.duration(point['ttft_ms'])}, TPOT {numbers.duration(point['tpot_ms'])}",
+            f"TTFT {numbers.duration(point['ttft_ms'])}{paced}",
         )
     )

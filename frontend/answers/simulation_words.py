@@ -43,7 +43,7 @@ def comes_whole(result: Mapping[str, Any]) -> bool:
 
 def has_cache(result: Mapping[str, Any]) -> bool:
     """Whether replicas hold a KV cache and answer in tokens: batches of whole requests do neither."""
-    return result["settings"].get("batching", "continuous") == "continuous"
+    return str(result["settings"].get("batching", "continuous")) == "continuous"
 
 
 def hours(seconds: float) -> str:

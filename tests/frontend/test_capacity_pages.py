@@ -266,3 +266,11 @@ def test_charts_of_fleets_that_all_hold_the_limits_have_ticks_that_read_apart(cl
             ticks = figures[f"capacity-{name}"]["layout"]["yaxis"]["ticktext"]
             assert len(set(ticks)) == len(ticks) >= 2, ticks
         assert max(figures["capacity-attainment"]["layout"]["yaxis"]["tickvals"]) <= 1.0
+
+
+def test_fleets_whose_answers_come_whole_have_no_time_between_tokens(client: Client, search: Run) -> None:
+    whole = [point | {"tpot_ms": None} for point in searched()["tried"]]
+    for tried, told in ((searched()["tried"], True), (whole, False)):
+        Run.objects.update(result={**result(), "search": searched() | {"tried": tried}})
+        drawn = str(figures_of(client, search))
+        assert ("TTFT 120" in drawn, ", TPOT" in drawn) == (True, told)
