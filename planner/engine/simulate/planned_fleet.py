@@ -9,15 +9,15 @@ from typing import Final
 from planner.engine.answers import InferenceOption
 from planner.engine.errors import FieldError, InvalidQuestion
 from planner.engine.sentences import Code, FieldName, say
-from planner.engine.simulate.autoscaling import DOWN, SHARES, Hpa, Keda, ScalingRules
+from planner.engine.simulate.autoscaling import SHARES
 from planner.engine.simulate.lifecycle import (
-    Autoscaler,
     ColdStart,
     Failures,
     PoolLife,
     RollingUpgrade,
     SpotInterruptions,
 )
+from planner.engine.simulate.planned_scaling import planned_scaling
 from planner.engine.simulate.question import SimulationQuestion
 from planner.engine.simulate.records import MAX_PREFERRED
 from planner.engine.simulate.setup import BatchedReplica, ContinuousReplica, Fleet, Pool
@@ -152,7 +152,7 @@ def pool_life(settings: SimulationQuestion, replicas: int, *, weights_gib: float
             warm_up_s=settings.warm_up_s,
         ),
         grace_s=settings.grace_s,
-        autoscaler=_autoscaler(settings, replicas),
+        autoscaler=planned_scaling(settings, replicas),
         failures=None
         if hours is None
         else Failures(mean_hours=hours, repair_s=settings.repair_s, detect_s=settings.detect_s),
@@ -283,23 +283,3 @@ def _prefill_pool(like: Pool, kind: ContinuousReplica, settings: SimulationQuest
         max_replicas=settings.prefill_replicas + like.places - like.replicas,
         decode_pool=1,
     )
-
-
-def _autoscaler(settings: SimulationQuestion, replicas: int) -> Autoscaler | None:
-    if settings.autoscaler == "none":
-        return None
-    down = ScalingRules(stabilization_s=settings.scale_down_window_s, policies=DOWN.policies)
-    fewest, most = settings.min_replicas, settings.max_replicas or 2 * replicas
-    rules: Hpa | Keda
-    if settings.autoscaler == "keda":
-        rules = Keda(
-            target=settings.scaling_target,
-            min_replicas=fewest,
-            max_replicas=most,
-            polling_s=settings.polling_s,
-            cooldown_s=settings.cooldown_s,
-            down=down,
-        )
-    else:
-        rules = Hpa(target=settings.scaling_target, min_replicas=fewest, max_replicas=most, down=down)
-    return Autoscaler(settings=rules, metric=settings.scaling_metric, scrape_s=settings.scrape_s)  # type: ignore[arg-type]

@@ -154,7 +154,22 @@ class SimulationQuestion:
         "Most replicas", None, 1, 100_000, "replicas", "Empty: twice what runs at the start.", "scaling"
     )
     scrape_s: float = number("Metric age", 15.0, 0.1, 3600, "s", "Time between scrapes.", "scaling")
+    hpa_sync_s: float = number("HPA sync", 15.0, 5, 3600, "s", "Between its decisions.", "scaling")
+    hpa_tolerance: float = number(
+        "HPA tolerance", 0.1, 0, 1, "share", "A metric as near to its target changes nothing.", "scaling"
+    )
+    scale_up_window_s: float = number("Up window", 0.0, 0, 3600, "s", "HPA stabilization upwards.", "scaling")
+    scale_up_percent: float = number(
+        "Up by", 100.0, 0, 100_000, "%/15 s", "At most, or as many as the next field allows.", "scaling"
+    )
+    scale_up_replicas: int = integer(
+        "Up by replicas", 4, 0, 100_000, "replicas/15 s", "At most, or as many as the field before allows.", "scaling"
+    )
     scale_down_window_s: float = number("Down window", 300.0, 0, 3600, "s", "HPA stabilization.", "scaling")
+    scale_down_percent: float = number("Down by", 100.0, 0, 100, "%/15 s", "At most.", "scaling")
+    keda_activation: float = number(
+        "KEDA activation", 0.0, 0, 1e9, "of the metric", "Its total above which KEDA is active.", "scaling"
+    )
     polling_s: float = number("KEDA polling", 30.0, 1, 3600, "s", "From 0 to 1.", "scaling")
     cooldown_s: float = number("KEDA cooldown", 300.0, 0, 86_400, "s", "From 1 to 0.", "scaling")
     grace_s: float = number("Drain", 30.0, 0, 86_400, "s", "Time to finish requests before a replica goes.", "scaling")
