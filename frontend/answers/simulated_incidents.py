@@ -13,7 +13,7 @@ from frontend import numbers
 from frontend.answers.shown import Chart
 from frontend.answers.simulation_words import clock
 from frontend.figures import run_events
-from planner.engine.simulate.incidents import ALWAYS, listed
+from planner.engine.simulate.incidents import ALWAYS, OF_NODES, listed
 
 MOST_ROWS = 200
 """Of the table, of what is no failure, notice, interruption or upgrade; of those as many as a page can hold."""
@@ -21,6 +21,8 @@ MOST_BREAKS = 1000
 MOST_MARKED = 40
 """Losses that a chart of latencies marks: more can't be told apart."""
 LOST = ("failed", "interrupted")
+AT_ONE = ("kind", "at_s", "node")
+"""What the incidents of one node's replicas have in common."""
 INCIDENTS: dict[str, str | Promise] = {
     "scaled": gettext_lazy("Replicas wanted: %(n)s"),
     "failed": gettext_lazy("A node failed"),
@@ -49,16 +51,29 @@ def listed_of(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-def incident_rows(result: Mapping[str, Any]) -> tuple[tuple[str, str, str, str], ...]:
-    """When, what, which replica, requests lost: all that broke, of the rest as much as a table can hold."""
-    found = listed_of(result)
-    places = listed([each["kind"] for each in found], MOST_ROWS, MOST_BREAKS)
-    return tuple(_cells(found[place]) for place in places)
+def incident_table(result: Mapping[str, Any]) -> tuple[tuple[tuple[str, str, str, str], ...], str]:
+    """When, what, which replicas, requests lost: all that broke, of the rest as much as a table can hold.
+
+    And how many of how many it shows; empty where it shows all.
+    """
+    found = _by_node(listed_of(result))
+    shown = [found[place] for place in listed([each["kind"] for each in found], MOST_ROWS, MOST_BREAKS)]
+    note = _shown(result, sum(len(each["hit"]) for each in shown), MOST_BREAKS)
+    return tuple(_cells(each) for each in shown), note
 
 
-def rows_note(result: Mapping[str, Any], rows: int) -> str:
-    """How many of how many the table shows; empty where it shows all."""
-    return _shown(result, rows, MOST_BREAKS)
+def _by_node(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What befell one node at one time as one, with all of its replicas (``hit``)."""
+    joined: list[dict[str, Any]] = []
+    for each in found:
+        last = joined[-1] if joined else {}
+        at = [each.get(name) for name in AT_ONE]
+        if each["kind"] in OF_NODES and each.get("node") is not None and at == [last.get(name) for name in AT_ONE]:
+            last["hit"].append(each["replica"])
+            last["lost_requests"] += each["lost_requests"]
+        else:
+            joined.append({**each, "hit": [each["replica"]]})
+    return joined
 
 
 def events_chart(result: Mapping[str, Any], span: float) -> Chart:
@@ -71,7 +86,7 @@ def events_chart(result: Mapping[str, Any], span: float) -> Chart:
             words=_line(each),
             weight=each["lost_requests"],
         )
-        for each in found
+        for each in _by_node(found)
     ]
     kinds = [str(name) for name in KINDS.values() if any(event.kind == str(name) for event in happened)]
     broken = sum(incidents.get("counts", {}).get(kind, 0) for kind in LOST)
@@ -112,8 +127,16 @@ def _shown(result: Mapping[str, Any], shown: int, most_breaks: int | None = None
 def _cells(incident: Mapping[str, Any]) -> tuple[str, str, str, str]:
     where = [str(incident["region"])] if incident.get("region") else []
     if incident["replica"] is not None or not where:
-        where.append(numbers.fixed(incident["replica"]))
+        where.append(_replicas(incident))
     return clock(incident["at_s"]), _what(incident), " · ".join(where), numbers.fixed(incident["lost_requests"])
+
+
+def _replicas(incident: Mapping[str, Any]) -> str:
+    """Numbers of its replicas; of many in a row the first and the last."""
+    hit = [replica for replica in incident["hit"] if replica is not None]
+    if len(hit) > 2 and hit == list(range(hit[0], hit[0] + len(hit))):
+        return f"{numbers.fixed(hit[0])}–{numbers.fixed(hit[-1])}"
+    return ", ".join(numbers.fixed(replica) for replica in hit) or numbers.NOTHING
 
 
 def _what(incident: Mapping[str, Any]) -> str:
@@ -124,7 +147,8 @@ def _line(incident: Mapping[str, Any]) -> str:
     """One incident as a line."""
     parts = [clock(incident["at_s"]), _what(incident), str(incident.get("region") or "")]
     if incident["replica"] is not None:
-        parts.append(_("replica %(n)s") % {"n": numbers.fixed(incident["replica"])})
+        named = ngettext("replica %(n)s", "replicas %(n)s", len(incident["hit"]))
+        parts.append(named % {"n": _replicas(incident)})
     if lost := incident["lost_requests"]:
         parts.append(ngettext("%(n)s request lost", "%(n)s requests lost", lost) % {"n": numbers.fixed(lost)})
     return " · ".join(part for part in parts if part)

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 
 from frontend import numbers, words
 from frontend.answers.shown import ChartGroup, KeyFigure
-from frontend.answers.simulated_incidents import incident_rows, rows_note
+from frontend.answers.simulated_incidents import incident_table
 from frontend.answers.simulated_job import job_figures, job_sentence
 from frontend.answers.simulation_charts import chart_groups
 from frontend.answers.simulation_words import (
@@ -38,7 +38,7 @@ class SimulationShown:
     facts: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     incidents: tuple[tuple[str, str, str, str], ...]
-    """When, what, which replica, requests lost."""
+    """When, what, which replicas, requests lost."""
     incidents_note: str
     """How many of how many, where not all."""
     regions: tuple[tuple[str, ...], ...]
@@ -47,7 +47,7 @@ class SimulationShown:
 
 def present_simulation(result: Mapping[str, Any]) -> SimulationShown:
     """Charts and figures of a simulation's result."""
-    incidents = incident_rows(result)
+    incidents, incidents_note = incident_table(result)
     return SimulationShown(
         sentence=_sentence(result),
         figures=_figures(result),
@@ -55,7 +55,7 @@ def present_simulation(result: Mapping[str, Any]) -> SimulationShown:
         facts=_facts(result),
         notes=tuple(_note(text, result) for text in result.get("notes", ())),
         incidents=incidents,
-        incidents_note=rows_note(result, len(incidents)),
+        incidents_note=incidents_note,
         regions=tuple(_region(each) for each in result.get("regions", ())),
     )
 

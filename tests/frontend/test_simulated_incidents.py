@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from planner.engine.simulate.incidents import Incidents
+from planner.engine.simulate.incidents import IncidentLog, Incidents
 from planner.engine.simulate.lifecycle import Incident
 from planner.models import Run
 from planner.services.incident_report import incident_report
@@ -150,3 +150,29 @@ def test_all_that_is_drawn_comes_as_csv(client: Client, finished: Run) -> None:
         {"share": "1.0", "ttft_ms": "150.0", "tpot_ms": "150.0"},
     ]
     assert rows("?replicas")[3] == {"time_s": "60.0", "replica": "1", "kv_used": "0.4", "waiting": "1"}
+
+
+def test_what_befell_a_node_is_one_row_with_all_its_replicas(client: Client, finished: Run) -> None:
+    failed = [
+        Incident(at_s=60.0, kind="failed", pool=0, replica=replica, node=node, lost_requests=replica)
+        for node, replicas in ((0, (0, 1)), (4, (4, 5, 6, 7)))
+        for replica in replicas
+    ]
+    alone = Incident(at_s=60.0, kind="ready", pool=0, replica=2, node=2)
+    log = IncidentLog()
+    for each in (*failed, alone):
+        log.note(each)
+    week(finished, incident_report(log.read()))
+    assert rows_of(client.get(f"/runs/{finished.uuid}/").content.decode()) == [
+        ("0:01:00", "A node failed", "0, 1", "1"),
+        ("0:01:00", "A node failed", "4–7", "22"),
+        ("0:01:00", "Replica ready", "2", "0"),
+    ]
+    chart = figures_of(client, finished)["run-events"]
+    assert chart["data"][0]["customdata"] == [
+        "0:01:00 · A node failed · replicas 0, 1 · 1 request lost",
+        "0:01:00 · A node failed · replicas 4–7 · 22 requests lost",
+    ]
+    text = client.get(f"/runs/{finished.uuid}/").content.decode()
+    assert "Nodes were lost 2 times, 23 requests sent again" in text
+    assert "shown" not in re.findall(r'id="incidents-title">.*?<table', text, re.S)[0]
