@@ -19,6 +19,8 @@ from planner.services.generated_traffic import GeneratedTraffic
 from planner.services.simulation import PlannedCluster, planned_cluster
 
 REQUESTS = 5000
+SOONER = 0.75
+"""Of the planned time, what a gateway that looks at loads leaves at least: most is won where answers are short."""
 
 
 def asked(model: str, tokens: tuple[int, int], rate: float, ttft_ms: float, tpot_ms: float) -> dict[str, Any]:
@@ -65,8 +67,8 @@ def test_a_replica_and_a_fleet_do_what_the_plan_says(name: str) -> None:
     assert one["ttft_ms"]["mean"] == pytest.approx(ttft_ms, rel=0.06)
     assert one["tpot_ms"]["mean"] == pytest.approx(tpot_ms, rel=0.02)
     fleet = simulated(cluster, question, rate)
-    assert 0.8 * ttft_ms < fleet["ttft_ms"]["mean"] < 1.03 * ttft_ms
-    assert 0.84 * tpot_ms < fleet["tpot_ms"]["mean"] < 1.02 * tpot_ms
+    assert SOONER * ttft_ms < fleet["ttft_ms"]["mean"] < 1.03 * ttft_ms
+    assert SOONER * tpot_ms < fleet["tpot_ms"]["mean"] < 1.02 * tpot_ms
     assert float(fleet["usd_per_month"]) == pytest.approx(float(option.price.usd_per_month), rel=1e-4)
     tokens = ("", "input_", "output_")
     planned = (option.usd_per_million_tokens, option.usd_per_million_input, option.usd_per_million_output)
