@@ -43,7 +43,9 @@ def memory_chart(memory: GpuMemory) -> Chart:
             "share": numbers.percent(1 - memory.free_gib / memory.capacity_gib),
             "capacity": numbers.rounded(memory.capacity_gib),
         },
-        figure=stacks.stack([bar], {part.key: part.label for part in shown}, parts.part_colors(shown), height=64),
+        figure=stacks.stack(
+            [bar], {part.key: part.label for part in shown}, parts.part_colors(shown), height=64, unit="GiB"
+        ),
         parts=shown,
     )
 

@@ -103,7 +103,7 @@ def _bill(plan: InferencePlan, chosen: InferenceOption) -> Chart:
         id="bill",
         title=_("%(share)s of the month's bill serves the mean load")
         % {"share": frame.share_text(bars[0].parts, "mean")},
-        figure=stacks.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
+        figure=stacks.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars), unit=_("USD a month")),
         parts=legend,
     )
 

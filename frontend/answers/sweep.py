@@ -65,9 +65,11 @@ def _job(point: Point, key: str) -> float | None:
 def _job_charts(points: Sequence[Point]) -> tuple[Chart, ...]:
     """What jobs of more and more requests cost, and how long they take."""
     loads = [float(point["load"]) for point in points]
-    x = canvas.Axis(title=_("Requests of the job, log scale"), tick=numbers.compact)
-    cost = canvas.Axis(title=_("USD for the job, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
-    time = canvas.Axis(title=_("Hours until it is done, log scale"), tick=numbers.rounded)
+    x = canvas.Axis(title=_("Requests of the job, log scale"), tick=numbers.compact, unit=_("requests"))
+    cost = canvas.Axis(
+        title=_("USD for the job, log scale"), tick=lambda value: "$" + numbers.compact_money(value), unit="USD"
+    )
+    time = canvas.Axis(title=_("Hours until it is done, log scale"), tick=numbers.rounded, unit=_("h"))
     known = [point for point in points if _job(point, "usd") is not None]
     title = _("The job's cost, by its requests")
     if len(known) > 1:
@@ -101,12 +103,20 @@ def _best(point: Point, key: str, statistic: str = "") -> float | None:
 
 def _charts(points: Sequence[Point], statistic: str) -> tuple[Chart, ...]:
     loads = [float(point["mean_requests_s"]) for point in points]
-    x = canvas.Axis(title=_("Mean load, requests/s, log scale"), tick=numbers.rounded)
-    month = canvas.Axis(title=_("USD a month, log scale"), tick=lambda value: "$" + numbers.compact_money(value))
-    token = canvas.Axis(
-        title=_("USD per million output tokens, log scale"), tick=lambda value: "$" + numbers.rounded(value)
+    x = canvas.Axis(title=_("Mean load, requests/s, log scale"), tick=numbers.rounded, unit=_("req/s"))
+    month = canvas.Axis(
+        title=_("USD a month, log scale"),
+        tick=lambda value: "$" + numbers.compact_money(value),
+        unit=_("USD a month"),
     )
-    wait = canvas.Axis(title=_("TTFT %(at)s, log scale") % {"at": words.choice(statistic)}, tick=numbers.duration)
+    token = canvas.Axis(
+        title=_("USD per million output tokens, log scale"),
+        tick=lambda value: "$" + numbers.rounded(value),
+        unit="USD",
+    )
+    wait = canvas.Axis(
+        title=_("TTFT %(at)s, log scale") % {"at": words.choice(statistic)}, tick=numbers.duration, unit="ms"
+    )
 
     def line(key: str, at: str = "") -> dict[str, list[float | None]]:
         return {_("Cheapest option"): [_best(point, key, at) for point in points]}

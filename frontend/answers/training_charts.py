@@ -100,7 +100,7 @@ def _bill(plan: TrainingPlan, chosen: TrainingOption) -> Chart:
         id="bill",
         title=_("%(share)s of the bill pays for steps that advance the run")
         % {"share": frame.share_text(bars[0].parts, "steps")},
-        figure=stacks.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars)),
+        figure=stacks.stack(bars, names, parts.part_colors(legend), height=28 + 46 * len(bars), unit="USD"),
         parts=legend,
     )
 

@@ -52,7 +52,7 @@ def stages_chart(series: TrainingSeries) -> Chart:
             "share": numbers.percent(fullest.total_gib / fullest.capacity_gib),
             "capacity": numbers.rounded(fullest.capacity_gib),
         },
-        figure=stacks.stack(bars, names, parts.part_colors(shown), height=24 + 36 * len(bars)),
+        figure=stacks.stack(bars, names, parts.part_colors(shown), height=24 + 36 * len(bars), unit="GiB"),
         parts=shown,
         note=_("Below: the fullest stage. Earlier stages keep the activations of more micro-batches.")
         + _left_out(len(series.ranks) - len(drawn)),

@@ -42,7 +42,7 @@ def curve(xs: Sequence[float], lines: Mapping[str, Sequence[float | None]], x: A
         marker = {"color": color, "symbol": SYMBOLS[n % len(SYMBOLS)], "size": 7}
         traces.append(
             {"type": "scatter", "mode": "lines+markers", "name": name, "x": list(xs), "y": list(values),
-             "line": line, "marker": marker, "hovertemplate": f"{name}: %{{y:,.3~g}}<extra></extra>"}
+             "line": line, "marker": marker, "hovertemplate": f"{name}: {y.shown}<br>{x.of('x')}<extra></extra>"}
         )  # fmt: skip
     layout["showlegend"] = len(lines) > 1
     layout["legend"] = {"orientation": "h", "y": -0.25, "x": 0}

@@ -30,8 +30,13 @@ def wrapped(label: str) -> str:
     return "<br>".join(part for line in label.split("<br>") for part in wrap(line, LABEL_LETTERS))
 
 
-def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, str], *, height: int) -> Figure:
-    """Stacked horizontal bars: one trace a part, the total at each bar's end, first bar on top."""
+def stack(
+    bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, str], *, height: int, unit: str = ""
+) -> Figure:
+    """Stacked horizontal bars: one trace a part, the total at each bar's end, first bar on top.
+
+    ``unit`` is that of a part on hover; bars of one part are said as their totals are.
+    """
     bars = [replace(bar, label=wrapped(bar.label)) for bar in bars]
     largest = max((sum(bar.parts.values()) for bar in bars), default=1.0) or 1.0
     layout = base_layout(height=height)
@@ -41,6 +46,7 @@ def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, st
     layout["margin"] = {"l": 4, "r": 60 if any(bar.total for bar in bars) else 4, "t": 4, "b": 4}
     if not any(bar.label for bar in bars):
         layout["yaxis"] = {"visible": False, "autorange": "reversed"}
+    value = "%{customdata}" if len(names) == 1 else f"%{{x:,.4~g}} {unit}".rstrip()
     traces = [
         {
             "type": "bar",
@@ -49,7 +55,8 @@ def stack(bars: Sequence[Bar], names: Mapping[str, str], colors: Mapping[str, st
             "y": [bar.label for bar in bars],
             "x": [bar.parts.get(key, 0.0) for bar in bars],
             "marker": {"color": colors[key], "line": {"color": PANEL, "width": 1}},
-            "hovertemplate": f"{label}: %{{x:,.4~g}}<extra></extra>",
+            "customdata": [bar.total for bar in bars],
+            "hovertemplate": f"{label}: {value}<extra></extra>",
         }
         for key, label in names.items()
         if any(bar.parts.get(key) for bar in bars)

@@ -114,3 +114,18 @@ def test_stacked_parts_keep_their_sum() -> None:
     bars = [stacks.Bar(label="a", parts={"x": 1.0, "y": 2.5}, total="3.5")]
     figure = stacks.stack(bars, {"x": "X", "y": "Y"}, {"x": canvas.SERIES[0], "y": canvas.SERIES[1]}, height=80)
     assert sum(trace["x"][0] for trace in figure["data"]) == 3.5
+
+
+def test_hovering_over_bars_and_curves_says_units(all_figures: list[dict[str, Any]]) -> None:
+    hovers = {
+        trace["hovertemplate"]
+        for figure in all_figures
+        for trace in figure["data"]
+        if "hovertemplate" in trace and "customdata" not in trace["hovertemplate"]
+    }
+    units = ("GiB", "USD", "USD a month", "ms", "req/s", "requests", "h")
+    unsaid = {hover for hover in hovers if not any(f" {unit}<" in hover for unit in units)}
+    assert unsaid == set()
+    bars = [stacks.Bar(label="b", parts={"x": 2.5}, total="2.5 days")]
+    (trace,) = stacks.stack(bars, {"x": "Duration"}, {"x": canvas.SERIES[0]}, height=80)["data"]
+    assert (trace["customdata"], trace["hovertemplate"]) == (["2.5 days"], "Duration: %{customdata}<extra></extra>")
