@@ -42,6 +42,8 @@ class RentedPool:
     replicas: int
     """At the start."""
     unit_gpus: float
+    prefills: bool = False
+    """Whether it only processes prompts, for another pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

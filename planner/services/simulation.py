@@ -169,7 +169,13 @@ def serve(
         outcome=outcome,
         happened=control.happened,
         pools=tuple(
-            RentedPool(region=0, nodes_per_unit=nodes, replicas=pool.replicas, unit_gpus=pool.gpus_per_unit)
+            RentedPool(
+                region=0,
+                nodes_per_unit=nodes,
+                replicas=pool.replicas,
+                unit_gpus=pool.gpus_per_unit,
+                prefills=pool.decode_pool is not None,
+            )
             for pool, nodes in zip(planned.fleet.pools, planned.nodes_per_unit, strict=True)
         ),
         replicas=planned.replicas,
@@ -217,19 +223,23 @@ def describe(
 
 
 def costs_of(served: Served, options: Sequence[InferenceOption], *, region: int | None = None) -> Costs:
-    """What a run is billed, or one of its regions: each pool's units at the price of its region's option."""
-    return Costs(
-        rented=tuple(
-            RentedTime(
-                usd_per_hour=options[pool.region].price.usd_per_node_hour * Decimal(repr(float(pool.nodes_per_unit))),
-                hours=float(hours),
-                busy_s=float(work_s[0]),
-                prefill_s=float(work_s[1]),
-            )
-            for pool, hours, work_s in zip(served.pools, served.outcome.unit_hours, served.outcome.work_s, strict=True)
-            if region in (None, pool.region)
+    """What a run is billed, or one of its regions: each pool's units at the price of its region's option.
+
+    A pool that was served in parts is one.
+    """
+    pools: dict[tuple[int, bool], RentedTime] = {}
+    for pool, hours, work_s in zip(served.pools, served.outcome.unit_hours, served.outcome.work_s, strict=True):
+        if region not in (None, pool.region):
+            continue
+        rented = RentedTime(
+            usd_per_hour=options[pool.region].price.usd_per_node_hour * Decimal(repr(float(pool.nodes_per_unit))),
+            hours=float(hours),
+            busy_s=float(work_s[0]),
+            prefill_s=float(work_s[1]),
         )
-    )
+        same = pools.get((pool.region, pool.prefills))
+        pools[pool.region, pool.prefills] = rented if same is None else same.and_more(rented)
+    return Costs(rented=tuple(pools.values()))
 
 
 def planned_cluster(raw_plan: Mapping[str, Any], option: str = "") -> PlannedCluster:

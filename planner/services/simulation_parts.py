@@ -170,6 +170,7 @@ def _serve_linked(
             nodes_per_unit=nodes,
             replicas=pool.replicas,
             unit_gpus=pool.gpus_per_unit,
+            prefills=pool.decode_pool is not None,
         )
         for place, each in enumerate(planned)
         for pool, nodes in zip(each.fleet.pools, each.nodes_per_unit, strict=True)

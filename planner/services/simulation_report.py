@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Final
 
@@ -37,6 +37,15 @@ class RentedTime:
     def usd(self) -> Decimal:
         """The bill, exact."""
         return self.usd_per_hour * Decimal(repr(self.hours))
+
+    def and_more(self, other: RentedTime) -> RentedTime:
+        """Another part of the same pool added."""
+        return replace(
+            self,
+            hours=self.hours + other.hours,
+            busy_s=self.busy_s + other.busy_s,
+            prefill_s=self.prefill_s + other.prefill_s,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
