@@ -8,7 +8,7 @@ from typing import IO, Any
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.exceptions import NotFound
 from rest_framework.parsers import BaseParser
@@ -178,7 +178,10 @@ class TraceTrafficView(ApiView):
         operation_id="fit_trace",
         summary="Fit traffic to a trace",
         tags=["simulations"],
-        parameters=RATE_HEADERS,
+        parameters=[
+            OpenApiParameter("trace", {"type": "string", "pattern": "^[0-9a-f]{32}$"}, OpenApiParameter.PATH),
+            *RATE_HEADERS,
+        ],
         responses={200: answer(TrafficQuestion, "Traffic like the trace's."), **error_responses(400, 404)},
     )
     def get(self, request: Request, trace: str) -> Response:
