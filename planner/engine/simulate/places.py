@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.engine.simulate.clock import Clock
 from planner.engine.simulate.incidents import IncidentLog
+from planner.engine.simulate.layout import Array
 from planner.engine.simulate.lifecycle import Incident, IncidentKind, PoolLife
 from planner.engine.simulate.run import Run
 
@@ -63,10 +64,11 @@ class Places:
         node = None if replica is None else self.run.bill.first_replica(replica)
         self.incidents.note(Incident(at_s=now_s, kind=kind, pool=pool, replica=replica, node=node, **more))
 
-    def living(self, pool: int) -> list[int]:
+    def living(self, pool: int) -> Array:
         """Places that serve or will."""
-        state = self.state[self.of_pool[pool]]
-        found: list[int] = self.of_pool[pool][(state == STARTING) | (state == READY)].tolist()
+        own = self.of_pool[pool]
+        state = self.state[own]
+        found: Array = own[(state == STARTING) | (state == READY)]
         return found
 
     def ready(self, pool: int) -> list[int]:
@@ -75,7 +77,11 @@ class Places:
 
     def starting(self, pool: int) -> int:
         """How many don't serve yet."""
-        return len(self._in_state(pool, STARTING))
+        return int(np.count_nonzero(self.state[self.of_pool[pool]] == STARTING))
+
+    def serving(self, pool: int) -> int:
+        """How many serve."""
+        return int(np.count_nonzero(self.state[self.of_pool[pool]] == READY))
 
     def _in_state(self, pool: int, state: int) -> list[int]:
         own = self.of_pool[pool]
@@ -96,20 +102,22 @@ class Places:
         living = self.living(pool)
         limit = self.wanted[pool] + self.surge[pool]
         if len(living) < limit:
-            for place in self.free(pool)[: limit - len(living)]:
+            for place in self.free(pool)[: limit - len(living)].tolist():
                 self._start(place, now_s)
             return
+        if len(living) == limit:
+            return
         # Those that don't serve yet go first, then the highest places, so that whole nodes empty.
-        spare = sorted(living, key=lambda place: (self.state[place] == READY, -place))
+        spare = sorted(living.tolist(), key=lambda place: (self.state[place] == READY, -place))
         for place in spare[: max(0, len(living) - limit)]:
             self.let_go(place, now_s)
 
-    def free(self, pool: int) -> list[int]:
+    def free(self, pool: int) -> Array:
         """Places that may be started, those of nodes that are rented first."""
         own = self.of_pool[pool]
         bill = self.run.bill
         free = own[(self.state[own] == OFF) & (self._closed[bill.unit_of_replica[own]] == 0)]
-        ordered: list[int] = free[np.argsort(~bill.are_rented(free), kind="stable")].tolist()
+        ordered: Array = free[np.argsort(~bill.are_rented(free), kind="stable")]
         return ordered
 
     def close(self, place: int) -> None:

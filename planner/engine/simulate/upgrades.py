@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.engine.simulate.layout import Array
 from planner.engine.simulate.places import DRAINING, READY, STARTING, Places
 
 IDLE: Final = 0
@@ -51,7 +52,7 @@ class Upgrades:
         self._go_on(self._places.pool[place], now_s)
 
     def _wanted(self, pool: int, now_s: float) -> None:
-        if self._at[pool] != UPGRADING or not self._old(pool):
+        if self._at[pool] != UPGRADING or not self._has_old(pool):
             self._go_on(pool, now_s)
 
     def _go_on(self, pool: int, now_s: float) -> None:
@@ -64,13 +65,16 @@ class Upgrades:
         elif self._at[pool] == EMPTYING:
             self._empty(pool, now_s)
 
-    def _old(self, pool: int) -> list[int]:
+    def _old(self, pool: int) -> Array:
         """Living replicas of an older version: those that don't serve yet first, then from the highest place."""
         places = self._places
-        living = np.array(places.living(pool), dtype=np.int64)
+        living = places.living(pool)
         old = living[places.version[living] < places.latest_version[pool]][::-1]
-        ordered: list[int] = old[np.argsort(places.state[old] == READY, kind="stable")].tolist()
+        ordered: Array = old[np.argsort(places.state[old] == READY, kind="stable")]
         return ordered
+
+    def _has_old(self, pool: int) -> bool:
+        return len(self._old(pool)) > 0
 
     def _is_old(self, place: int) -> bool:
         places = self._places
@@ -84,8 +88,8 @@ class Upgrades:
         if upgrade is None:
             return
         needed = places.wanted[pool] - upgrade.max_unavailable
-        spare = len(places.ready(pool)) - needed
-        for place in self._old(pool):
+        spare = places.serving(pool) - needed
+        for place in map(int, self._old(pool)):
             # One that never served is off at once, and those that are told of it may have gone on from there.
             if not self._is_old(place):
                 continue
@@ -96,10 +100,10 @@ class Upgrades:
             places.let_go(place, now_s)
         if self._at[pool] != UPGRADING:
             return
-        if not self._old(pool):
+        if not self._has_old(pool):
             places.surge[pool] = 0
         places.reconcile(pool, now_s)
-        if self._at[pool] != UPGRADING or self._old(pool) or len(places.ready(pool)) < places.wanted[pool]:
+        if self._at[pool] != UPGRADING or self._has_old(pool) or places.serving(pool) < places.wanted[pool]:
             return
         places.note("upgraded", now_s, pool)
         self._next_node(pool, now_s)
@@ -121,7 +125,7 @@ class Upgrades:
         places = self._places
         node_of = places.run.bill.unit_of_replica
         nodes, counts = np.unique(node_of[places.living(pool)], return_counts=True)
-        free = node_of[np.array(places.free(pool), dtype=np.int64)]
+        free = node_of[places.free(pool)]
         room = np.bincount(free, minlength=int(node_of.max(initial=-1)) + 1)[nodes]
         fits = counts <= room.sum() - room
         order = np.lexsort((-nodes, counts))
@@ -136,7 +140,7 @@ class Upgrades:
         """Let a node's replicas go once enough others serve."""
         places = self._places
         strays = [place for place in self._leaving[pool] if places.state[place] == READY]
-        if strays and len(places.ready(pool)) - len(strays) < places.wanted[pool]:
+        if strays and places.serving(pool) - len(strays) < places.wanted[pool]:
             return
         self._at[pool] = EMPTYING
         places.surge[pool] = 0
