@@ -1,6 +1,6 @@
 """Waiting times: textbook queues, in the forms the serving model needs, on numbers or arrays.
 
-Sources: Erlang (1917); Pollaczek-Khinchine; Allen-Cunneen for general arrivals; Sakasegawa (1977) for
+Sources: Erlang (1917); Pollaczek-Khinchine; Allen-Cunneen for general arrivals; Wilson and Hilferty (1931) for
 many servers without summation.
 """
 
@@ -53,15 +53,34 @@ def single_server_wait(rate: Any, service_s: Any, arrival_cv2: Any = 1.0, servic
 
 
 def many_server_wait(utilization: Any, service_s: Any, servers: Any, arrival_cv2: Any, service_cv2: Any) -> Any:
-    """Mean wait for one of ``servers``: Sakasegawa's ``rho^(sqrt(2(c+1))-1) / (c (1-rho))`` x S.
+    """Mean wait for one of ``servers``: Erlang's ``C / (c (1 - rho))`` x S x (Ca^2 + Cs^2) / 2.
 
-    >>> float(round(many_server_wait(0.8, 1.0, 10, 1.0, 1.0), 2))
-    0.22
+    >>> float(round(many_server_wait(0.8, 1.0, 10, 1.0, 1.0), 3))
+    0.205
     """
     load = np.clip(utilization, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        wait = load ** (np.sqrt(2.0 * (servers + 1.0)) - 1.0) / (servers * (1.0 - load))
+        wait = waiting_share(load, servers) / (servers * (1.0 - load))
     return wait * service_s * (arrival_cv2 + service_cv2) / 2.0
+
+
+def waiting_share(utilization: Any, servers: Any) -> Any:
+    """Erlang C over arrays, for any number of servers from 1 on: how often an arrival waits.
+
+    ``C = P(c) / (P(c) + (1 - rho) P(fewer))`` with Poisson chances at ``a = c rho``: the one by Stirling's series, the
+    sum as a gamma tail (Wilson and Hilferty, 1931).
+
+    >>> [float(round(waiting_share(load, servers), 3)) for load, servers in ((0.8, 10), (0.3, 11), (0.5, 1))]
+    [0.409, 0.001, 0.499]
+    """
+    servers = np.asarray(servers, dtype=np.float64)
+    offered = np.maximum(servers * utilization, 1e-12)
+    log_factorial = (servers + 0.5) * np.log(servers) - servers + 0.5 * np.log(2.0 * np.pi)
+    log_factorial = log_factorial + 1.0 / (12.0 * servers) - 1.0 / (360.0 * servers**3)
+    all_taken = np.exp(servers * np.log(offered) - offered - log_factorial)
+    off = 3.0 * np.sqrt(servers) * ((offered / servers) ** (1.0 / 3.0) - 1.0 + 1.0 / (9.0 * servers))
+    fewer = 0.5 - 0.5 * np.tanh(np.sqrt(2.0 / np.pi) * (off + 0.044715 * off**3))
+    return all_taken / np.maximum(all_taken + (1.0 - utilization) * fewer, 1e-300)
 
 
 def exponential_quantile(mean: Any, probability_positive: Any, quantile: float) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine.drained_batches import batch_s, batches_state
-from planner.engine.queueing import many_server_wait
+from planner.engine.queueing import many_server_wait, waiting_share
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, Cycle, LoadKind, ServingLoad, cycle
 from planner.engine.serving_open import Saturation, open_loop, saturation_of
@@ -171,7 +171,7 @@ def _open_loop(
         wait_s=wait,
         behind_s=now.wait_s,
         admission_s=admission_wait,
-        full=np.where(saturated, 1.0, taken),
+        full=np.where(saturated, 1.0, waiting_share(taken, limits.sequences)),
         shortened=shortened,
         first=now.first,
     )

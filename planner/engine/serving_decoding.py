@@ -65,13 +65,19 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
     bunched = np.zeros_like(rate)
     follows = np.zeros_like(rate)
     gain = np.zeros_like(rate)
+    usual_s = np.full_like(rate, np.inf)
+    meet = np.ones_like(rate)
     chain = Iterations.without_prompts(rate, c.iteration_s(1.0 + bunched, load.mean_context + bunched))
 
     def decode(sequences: FloatArray) -> FloatArray:
-        nonlocal chain, bunched, follows, gain
-        met = np.minimum(1.0 + sequences + bunched, places)
-        spread = (sequences + bunched) / ((1.0 - follows) * (1.0 - gain))
-        prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread, 1.0)
+        nonlocal chain, bunched, follows, gain, usual_s, meet
+        usual = np.minimum(sequences, rate * usual_s)
+        others = usual + (sequences - usual + bunched) * meet
+        met = np.minimum(1.0 + others, places)
+        spread = others / ((1.0 - follows) * (1.0 - gain))
+        # Those in iterations without prompts: the others follow prompts more often, which decode along.
+        fewer = follows / (1.0 - follows) * chain.company.mean * meet
+        prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread, 1.0, fewer)
         s, iteration = prompts.sharing, chain.iteration_s
         queue = prompt_queue(prompts, rate, iteration)
         busy = busy_share(prompts, queue, chain)
@@ -84,13 +90,15 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
             after = after + (1.0 - s) * _following(prompts, queue, mean, busy)
         if np.any(short):
             after = np.where(short, held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, runs), after)
-        bunched = _bunched(prompts, chain, busy, follows, decodes)
+        bunched = _bunched(prompts, chain, busy, follows, decodes, c.lookahead)
+        meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
         if load.arrival_cv != 1.0:
             # Those of one's own burst decode along, or follow and hold up one's decodes.
             along, later = _burst(load, rate, chain, decodes * mean)
             bunched = bunched + along / (1.0 - follows)
             after = after + later * busy / np.maximum(rate, 1e-12) / (1.0 - follows)
-        longest = np.maximum(decodes * mean + after, decodes * iteration)
+        usual_s = decodes * mean
+        longest = np.maximum(usual_s + after, decodes * iteration)
         seconds: FloatArray = np.where(decodes > 0, longest, 0.0 * mean)
         return seconds
 
@@ -106,7 +114,9 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
             jump = sequences - (first - sequences) ** 2 / bend
         reach = np.minimum(second + farthest * (second - first), places)
         low, high = np.minimum(first, second), np.where(second >= first, reach, np.maximum(first, second))
-        sequences = np.where(np.isfinite(jump), np.clip(jump, low, high), second)
+        # Steps that still grow say nothing about where they end.
+        told = np.isfinite(jump) & ((bend < 0.0) | (second < first))
+        sequences = np.where(told, np.clip(jump, low, high), second)
     seconds = decode(sequences)
     sequences = np.minimum(rate * seconds, places)
     spread = sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
@@ -122,11 +132,13 @@ def settled(
     chain: Iterations,
     spread: Any = 0.0,
     least: float = 0.0,
+    fewer: Any = 0.0,
 ) -> tuple[Prompts, Iterations, Any]:
     """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around."""
     iteration, slope = _iteration(c, load, sequences, spread, least)
+    iteration = iteration - slope * np.minimum(fewer, sequences - least)
     company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead)
-    prompts = prompts_of(c, load, limits, sequences, company)
+    prompts = prompts_of(c, load, limits, sequences, company, iteration)
     return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s), slope
 
 
@@ -138,13 +150,13 @@ def busy_share(prompts: Prompts, queue: PromptQueue | None, chain: Iterations) -
     return busy
 
 
-def _bunched(prompts: Prompts, chain: Iterations, busy: Any, follows: Any, decodes: Any) -> Any:
+def _bunched(prompts: Prompts, chain: Iterations, busy: Any, follows: Any, decodes: Any, lookahead: Any) -> Any:
     """Sequences that one which decodes sees beyond the average: those that came near it, and met the same delays."""
-    meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
-    scatter = 1.0 + chain.rate * chain.variance_s2 / chain.mean_s
+    at_work = chain.found(decodes, lookahead).at_work
+    scatter = 1.0 + at_work * chain.rate * chain.variance_s2 / chain.mean_s
     grouped = scatter * (1.0 + follows - follows**2) / (1.0 - follows) - 1.0
     singly = (2.0 - busy) * busy * (1.0 + busy**2) / (1.0 - busy)
-    return (prompts.sharing * grouped + (1.0 - prompts.sharing) * singly) * meet
+    return prompts.sharing * grouped + (1.0 - prompts.sharing) * singly
 
 
 def _burst(load: ServingLoad, rate: FloatArray, chain: Iterations, decode_s: Any) -> tuple[Any, Any]:

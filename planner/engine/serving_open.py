@@ -61,7 +61,12 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     """The steady state at ``rate`` requests a second a replica; beyond the admitted places it stays as it is there."""
     batch = decoding_batch(c, load, limits, rate)
     decoding = batch.sequences
-    prompts, chain, _ = settled(c, load, limits, rate, decoding, batch.chain, batch.spread)
+    decodes = load.decode_tokens / c.tokens_per_step
+    # Where the replica rests at times, those that find it at work find more at once.
+    working = batch.chain.found(decodes, c.lookahead).at_work
+    under_way = decoding / working
+    spread = np.maximum(batch.spread / working - under_way**2 * (1.0 - working), 0.0)
+    prompts, chain, _ = settled(c, load, limits, rate, under_way, batch.chain, spread)
     queue = prompt_queue(prompts, rate, chain.iteration_s, (load.arrival_cv**2, load.length_cv**2))
     s = prompts.sharing
     busy = busy_share(prompts, queue, chain)
@@ -71,7 +76,6 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     each = busy / np.maximum(rate, 1e-12)
     present = 1.0 - np.exp(-(decoding + rate * (each + prompts.chunks * iteration)))
     present = np.where(answers_are_short(c, load), at_work(decoding + rate * prompts.chunks * iteration, busy), present)
-    decodes = load.decode_tokens / c.tokens_per_step
     found = chain.found(decodes, c.lookahead)
     present = s * found.at_work + (1.0 - s) * present
     # Several prompts an iteration: what is left of it is longer by those it holds, and they come along.
@@ -83,7 +87,7 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     others = np.maximum(rate * present * (mean + s * lumps) + 2.0 * burst, 0.0)
     by_chance = present * chain.met_mean
     nobody = (1.0 - present) + present * np.maximum(chain.met_none, 1e-300) ** (others / np.maximum(by_chance, 1e-12))
-    met = prompts_of(c, load, limits, decoding, beside_one(nobody, others))
+    met = prompts_of(c, load, limits, under_way, beside_one(nobody, others), iteration)
     between = found.followed * (iteration + found.next_carries * found.next_longer_s)
     before = s * (present * (mean + longer_s) / 2.0 + c.lookahead * (between + sooner_s))
     own = s * (met.one_s + iteration)

@@ -127,10 +127,12 @@ def prompts_of(
     limits: AdmissionLimits,
     decoding: FloatArray,
     company: Company,
+    iteration_s: Any = None,
 ) -> Prompts:
     """What prompts add to iterations that decode ``decoding`` sequences, in such ``company``.
 
-    Several points, as what an iteration takes longer isn't linear in its tokens.
+    Several points, as what an iteration takes longer isn't linear in its tokens. ``iteration_s`` is one without prompts,
+    where batches scatter: with prompts all experts are read, however many sequences decode.
     """
     prompt, context = load.prompt_tokens, load.mean_context
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
@@ -139,6 +141,10 @@ def prompts_of(
     # A prompt sits on one attention rank, whose budget is its share of the replica's.
     own_room = room / ranks
     base = c.iteration_s(decoding, decoding * context)
+
+    if iteration_s is not None:
+        # Of the micro-batches one carries the prompts.
+        base = base + (iteration_s - base) / c.step.pipeline
 
     def added(of: ServingCoefficients, tokens: Any, each: Any = attended) -> Any:
         return of.iteration_s(decoding, decoding * context, tokens, tokens * each) - base

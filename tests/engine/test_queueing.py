@@ -18,10 +18,12 @@ def test_md1_prefill_queue():
     assert np.isinf(single_server_wait(10.0, 0.1))
 
 
-@pytest.mark.parametrize(("servers", "load"), [(3, 0.8), (10, 0.8), (50, 0.9)])
-def test_sakasegawa_is_close_to_erlang_c(servers, load):
+@pytest.mark.parametrize("servers", [1, 3, 10, 50, 256, 1000])
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.8, 0.9, 0.99])
+def test_the_wait_of_arrays_is_that_of_erlang_c(servers, load):
     exact = erlang_c(servers, servers * load) / (servers * (1 - load))
-    assert many_server_wait(load, 1.0, servers, 1.0, 1.0) == pytest.approx(exact, rel=0.15)
+    found = many_server_wait(np.array([load]), 1.0, np.array([servers]), 1.0, 1.0)
+    assert found == pytest.approx(exact, rel=0.01, abs=1e-6)
 
 
 def test_exponential_quantile():
