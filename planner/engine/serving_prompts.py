@@ -153,7 +153,9 @@ def prompts_of(
     longest = np.minimum(own_room, prompt)
     # One, and few and many at once, each as wide as what is left of the spread on its side.
     width, zero = HALF_WIDTH * prompt * (company.many - company.few) / 2.0, 0.0 * longest
-    together = c.carrying(np.array([zero + 1.0, company.few, company.many]), np.array([zero, width, width]))
+    # There are two of them at least.
+    narrow = np.minimum(width, 2.0 * prompt * (company.few - 2.0))
+    together = c.carrying(np.array([zero + 1.0, company.few, company.many]), np.array([zero, narrow, width]))
     several = np.array([company.few, company.many])
     most = room * together.step.prompt_ranks[1:] / ranks
     at_once = np.minimum(several * prompt, np.maximum(most, prompt))
