@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from planner.engine.queueing import crowding
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad
-from planner.engine.serving_prompts import Prompts, prompts_of
+from planner.engine.serving_prompts import Prompts, passed_graphs, prompts_of
 from planner.engine.serving_queue import PromptQueue, prompt_queue
 from planner.engine.serving_runs import Runs, runs_of
 from planner.engine.serving_shared import Iterations
@@ -137,8 +137,9 @@ def settled(
     """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around."""
     iteration, slope = _iteration(c, load, sequences, spread, least)
     iteration = iteration - slope * np.minimum(fewer, sequences - least)
-    company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead)
-    prompts = prompts_of(c, load, limits, sequences, company, iteration)
+    passed = passed_graphs(c, load, sequences / c.step.pipeline, spread)
+    company = chain.next_company(load.decode_tokens / c.tokens_per_step, c.lookahead, passed)
+    prompts = prompts_of(c, load, limits, sequences, company, iteration, passed)
     return prompts, Iterations.of(rate, prompts.company, iteration + prompts.added_s), slope
 
 

@@ -87,14 +87,15 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     others = np.maximum(rate * present * (mean + s * lumps) + 2.0 * burst, 0.0)
     by_chance = present * chain.met_mean
     nobody = (1.0 - present) + present * np.maximum(chain.met_none, 1e-300) ** (others / np.maximum(by_chance, 1e-12))
-    met = prompts_of(c, load, limits, under_way, beside_one(nobody, others), iteration)
+    more = others / np.maximum(by_chance, 1e-12)
+    beside = beside_one(nobody, others).split(present * chain.met, more * chain.arriving, prompts.passed, 1)
+    met = prompts_of(c, load, limits, under_way, beside, iteration, prompts.passed)
     between = found.followed * (iteration + found.next_carries * found.next_longer_s)
     before = s * (present * (mean + longer_s) / 2.0 + c.lookahead * (between + sooner_s))
     own = s * (met.one_s + iteration)
     if queue is not None:
         before = before + (1.0 - s) * _before_alone(c, prompts, queue, present, iteration, mean)
         own = own + (1.0 - s) * queue.service_s
-    more = others / np.maximum(by_chance, 1e-12)
     later, _ = met.left_over(present * chain.met, more * chain.arriving, iteration)
     wait = s * (present * lumps / 2.0 + met.within_mean_s - met.one_s) + later
     if queue is not None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
-from planner.engine.serving_shared import Company
+from planner.engine.serving_shared import MOST_COUNTED, Company
 
 FloatArray = NDArray[np.float64]
 
@@ -51,6 +51,8 @@ class Prompts:
     """Prompts in chunks of their own that go on at a time."""
     lookahead: Any
     """1 where the next iteration is fixed while one runs, else 0."""
+    passed: FloatArray | None = None
+    """How often so many prompts pass the largest captured graph (``Company.split``)."""
 
     @property
     def one_s(self) -> Any:
@@ -59,12 +61,12 @@ class Prompts:
     @property
     def several(self) -> Any:
         """Prompts that share an iteration, where it isn't one alone."""
-        return (self.company.few + self.company.many) / 2.0
+        return self.company.several((self.company.few, self.company.many))
 
     @property
     def several_s(self) -> Any:
         """All of these."""
-        return (self.added_s[2] + self.added_s[3]) / 2.0
+        return self.company.several(self.added_s[2:])
 
     @property
     def shared_s(self) -> Any:
@@ -77,13 +79,14 @@ class Prompts:
     def within_mean_s(self) -> Any:
         """What an iteration takes longer that they share."""
         one, some = self.company.one, 1.0 - self.company.none
-        return one * self.within_s[1] + (some - one) * (self.within_s[2] + self.within_s[3]) / 2.0
+        return one * self.within_s[1] + (some - one) * self.company.several(self.within_s[2:])
 
     @property
     def part_s(self) -> Any:
         """One's part of what an iteration takes longer that surely carries one."""
         one, company = self.company.one, self.company
-        return one * self.one_s + (1.0 - one) * (self.within_s[2] / company.few + self.within_s[3] / company.many) / 2.0
+        each = company.several((self.within_s[2] / company.few, self.within_s[3] / company.many))
+        return one * self.one_s + (1.0 - one) * each
 
     @property
     def further_s(self) -> Any:
@@ -115,10 +118,20 @@ class Prompts:
             after = after + often * (1.0 - late) * seconds
         return self.sharing * later, self.sharing * after
 
-    def carried(self, prompts: Any) -> Any:
-        """What an iteration takes longer with as many prompts on average, by chance: a line through one and several."""
-        some = -np.expm1(-np.maximum(prompts, 1e-12))
-        return some * self.one_s + self.further_s * (prompts - some)
+    def carried(self, prompts: Any, own: int = 0) -> Any:
+        """What an iteration takes longer with as many prompts on average, by chance, and ``own`` for sure: a line
+        through one and several; or what fits a captured graph, and what doesn't."""
+        some = 1.0 if own else -np.expm1(-np.maximum(prompts, 1e-12))
+        line = some * self.one_s + self.further_s * (prompts + own - some)
+        if self.passed is None:
+            return line
+        none = np.exp(-prompts)
+        one = none if own else prompts * none
+        company = Company(none * (1.0 - own), one, 2.0, 2.0 + 0.0 * line)
+        company = company.split(np.ones((1, 1)), prompts[None], self.passed, own)
+        several = np.maximum(1.0 - company.none - one, 0.0)
+        found = one * self.one_s + several * company.several(self.added_s[2:])
+        return np.where(np.isfinite(self.passed[-1]), found, line)
 
 
 def prompts_of(
@@ -128,6 +141,7 @@ def prompts_of(
     decoding: FloatArray,
     company: Company,
     iteration_s: Any = None,
+    passed: FloatArray | None = None,
 ) -> Prompts:
     """What prompts add to iterations that decode ``decoding`` sequences, in such ``company``.
 
@@ -152,7 +166,7 @@ def prompts_of(
     sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), np.clip(room / prompt - 1.0, 0.0, 1.0))
     longest = np.minimum(own_room, prompt)
     # One, and few and many at once, each as wide as what is left of the spread on its side.
-    width, zero = HALF_WIDTH * prompt * (company.many - company.few) / 2.0, 0.0 * longest
+    width, zero = HALF_WIDTH * prompt * company.around, 0.0 * longest
     # There are two of them at least.
     narrow = np.minimum(width, 2.0 * prompt * (company.few - 2.0))
     together = c.carrying(np.array([zero + 1.0, company.few, company.many]), np.array([zero, narrow, width]))
@@ -200,7 +214,23 @@ def prompts_of(
         chunks=chunks,
         ranks=ranks,
         lookahead=c.lookahead,
+        passed=passed,
     )
+
+
+def passed_graphs(c: ServingCoefficients, load: ServingLoad, sequences: Any, spread: Any) -> FloatArray | None:
+    """How often so many prompts beside a batch of variance ``spread`` pass the largest captured graph.
+
+    (``MOST_COUNTED`` + 1, n), NaN where no two fit one or as many as are counted do; None where that is everywhere.
+    """
+    graph, prompt = c.step.graph_tokens, load.prompt_tokens
+    counts = np.arange(MOST_COUNTED + 1.0)[:, None]
+    off = (sequences + counts * prompt - graph) / np.sqrt(np.maximum(spread, 1.0))
+    passed: FloatArray = 0.5 + 0.5 * np.tanh(np.sqrt(2.0 / np.pi) * (off + 0.044715 * off**3))
+    told = (graph > 0.0) & (c.step.attention_ranks == 1.0) & (passed[-1] > 0.99) & (passed[1] < 0.5)
+    if not told.any():
+        return None
+    return np.where(told, passed, np.nan)
 
 
 def left_over_s(prompts: Any, rest: Any, rest_s: Any, one_s: Any) -> Any:

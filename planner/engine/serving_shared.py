@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 LEAST: Final = 1e-12
+MOST_COUNTED: Final = 12
+"""Prompts of an iteration that are told apart one by one where it matters how many pass a captured graph."""
 MOST_FOLLOWED: Final = 0.98
 """Of the length of an iteration that goes on to another, where hardly any is without prompts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Company:
     """How many prompts an iteration carries: arrays over candidates."""
 
@@ -37,7 +39,11 @@ class Company:
     """Shares of the iterations that carry none, and one."""
     few: Any
     many: Any
-    """Two numbers that all others carry, equally often."""
+    """Two numbers that all others carry, equally often,"""
+    often: Any = 0.5
+    """or ``many`` in this share of them: where few fit a captured graph, and many don't,"""
+    around: Any = 0.0
+    """and how far numbers around these two scatter in that case: standard deviation."""
 
     @classmethod
     def by_chance(cls, mean: Any) -> Self:
@@ -57,11 +63,49 @@ class Company:
         several = np.maximum((mean - one) / more, 2.0)
         scatter = np.sqrt(np.maximum(pairs / more + several - several**2, 0.0))
         few = np.maximum(several - scatter, 2.0)
-        return cls(none=none, one=one, few=few, many=2.0 * several - few)
+        many = 2.0 * several - few
+        return cls(none=none, one=one, few=few, many=many, around=(many - few) / 2.0)
+
+    def split(self, chance: Any, arriving: Any, passed: FloatArray | None, own: int = 0) -> Company:
+        """The same, with few and many told apart by what fits a captured graph, where anything does.
+
+        A share ``chance`` of iterations let so many come on average, ``arriving``, and ``own`` more for sure;
+        ``passed`` says how often so many prompts pass the graph: (``MOST_COUNTED`` + 1, n), NaN where none is captured.
+        """
+        if passed is None:
+            return self
+        share = chance * np.exp(-arriving)
+        under, under_mean = 0.0 * self.none, 0.0 * self.none
+        for count in range(own, MOST_COUNTED + 1):
+            if count > own:
+                share = share * arriving / (count - own)
+            if count >= 2:
+                fits = share.sum(axis=0) * (1.0 - passed[count])
+                under, under_mean = under + fits, under_mean + count * fits
+        several = np.maximum(1.0 - self.none - self.one, LEAST)
+        mean = several * (self.few + (self.many - self.few) * self.often)
+        over = np.maximum(several - under, LEAST)
+        found = Company(
+            none=self.none,
+            one=self.one,
+            few=np.maximum(under_mean / np.maximum(under, LEAST), 2.0),
+            many=np.maximum((mean - under_mean) / over, 2.0),
+            often=over / np.maximum(over + under, LEAST),
+        )
+        told = np.isfinite(passed[MOST_COUNTED])
+        return Company(*(np.where(told, new, old) for new, old in zip(found._all, self._all, strict=True)))
+
+    @property
+    def _all(self) -> tuple[Any, ...]:
+        return self.none, self.one, self.few, self.many, self.often, self.around
+
+    def several(self, values: Any) -> Any:
+        """Mean of two values, at few and at many."""
+        return values[0] + (values[1] - values[0]) * self.often
 
     @property
     def mean(self) -> Any:
-        return self.one + np.maximum(1.0 - self.none - self.one, 0.0) * (self.few + self.many) / 2.0
+        return self.one + np.maximum(1.0 - self.none - self.one, 0.0) * self.several((self.few, self.many))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +139,9 @@ class Iterations:
     @classmethod
     def of(cls, rate: FloatArray, company: Company, length_s: FloatArray) -> Self:
         """Iterations in such ``company``, which last so long: (4, n)."""
-        half = np.maximum(1.0 - company.none - company.one, 0.0) / 2.0
-        chance = np.array([company.none, company.one, half, half])
+        several = np.maximum(1.0 - company.none - company.one, 0.0)
+        many = several * company.often
+        chance = np.array([company.none, company.one, several - many, many])
         mean = _mean(chance, length_s)
         return cls(
             rate=rate,
@@ -179,7 +224,7 @@ class Iterations:
         before = np.where(lookahead > 0.0, self.no_arrival, 1.0)
         return nobody * before / (1.0 - nobody * (1.0 - before))
 
-    def next_company(self, decodes: Any, lookahead: Any) -> Company:
+    def next_company(self, decodes: Any, lookahead: Any, passed: FloatArray | None = None) -> Company:
         """Of the iterations that follow these; in the long run, as far as none and some are concerned."""
         rests = self.rests_after(decodes, lookahead)
         goes_on = np.maximum(self.after_some - rests, 0.0)
@@ -192,7 +237,7 @@ class Iterations:
         mean, pairs = came.sum(axis=0) + begun, _mean(came, self.arriving)
         one = _mean(came, self.empty) + begun
         # E m (m - 1) of a mixture of Poisson counts is that of its squared means; one that comes for sure adds nothing.
-        return Company._of(none, one, mean, pairs)
+        return Company._of(none, one, mean, pairs).split(chance, self.arriving, passed)
 
     def _both(self, decodes: Any) -> tuple[Any, Any]:
         """How often the next iteration carries prompts where it is fixed ahead: after one with prompts, and after one
@@ -238,7 +283,8 @@ def beside_one(nobody: Any, others: Any) -> Company:
     """
     several = np.maximum(others / np.maximum(1.0 - nobody, LEAST), 1.0)
     few = 1.0 + np.maximum(several - np.sqrt(several), 1.0)
-    return Company(none=0.0 * nobody, one=nobody, few=few, many=2.0 * (1.0 + several) - few)
+    many = 2.0 * (1.0 + several) - few
+    return Company(none=0.0 * nobody, one=nobody, few=few, many=many, around=(many - few) / 2.0)
 
 
 def _mean(chance: FloatArray, value: FloatArray) -> Any:

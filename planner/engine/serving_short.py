@@ -57,7 +57,7 @@ def _shared(prompts: Prompts, rate: FloatArray, decodes: Any, chain: Iterations,
     iteration, found = chain.iteration_s, chain.found(decodes, lookahead)
     others = found.at_work * chain.met_mean
     # How often one's own iteration and the one before it carry prompts, and what they then take longer.
-    own = (1.0 + 0.0 * iteration, prompts.one_s + prompts.further_s * others)
+    own = (1.0 + 0.0 * iteration, prompts.carried(others, 1))
     before = (found.next_carries, found.next_longer_s)
     exists = np.where(lookahead > 0.0, found.followed, 1.0)
     usual, after = mean - iteration, 0.0 * iteration

@@ -133,7 +133,8 @@ class FirstTokens:
         """Prompts that share iterations: under way when one comes, one's own company, the iteration between."""
         none, one, few, many = self.chain.chance
         chance = np.stack([none, one, few + many])
-        length = np.stack([*self.chain.length_s[:2], self.chain.length_s[2:].mean(axis=0)])
+        several = self.chain.company.several(self.chain.length_s[2:])
+        length = np.stack([*self.chain.length_s[:2], several])
         met = chance * length
         met = met / np.sum(met, axis=0)
         arriving = self.rate * length
