@@ -118,20 +118,32 @@ class Prompts:
             after = after + often * (1.0 - late) * seconds
         return self.sharing * later, self.sharing * after
 
-    def carried(self, prompts: Any, own: int = 0) -> Any:
-        """What an iteration takes longer with as many prompts on average, by chance, and ``own`` for sure: a line
-        through one and several; or what fits a captured graph, and what doesn't."""
-        some = 1.0 if own else -np.expm1(-np.maximum(prompts, 1e-12))
-        line = some * self.one_s + self.further_s * (prompts + own - some)
+    def carried(self, prompts: Any, own: int = 0) -> list[tuple[Any, Any]]:
+        """How often an iteration carries any, and what it takes longer then, where as many as ``prompts`` come on
+        average, by chance, and ``own`` for sure: a line through one and several; or, for captured graphs, first what
+        fits them, and then what doesn't.
+        """
+        often = 1.0 + 0.0 * prompts if own else -np.expm1(-np.maximum(prompts, 1e-12))
+        longer = self.one_s + self.further_s * ((prompts + own) / often - 1.0)
         if self.passed is None:
-            return line
-        none = np.exp(-prompts)
+            return [(often, longer)]
+        none, two = np.exp(-prompts), 2.0 + 0.0 * longer
         one = none if own else prompts * none
-        company = Company(none * (1.0 - own), one, 2.0, 2.0 + 0.0 * line)
+        company = Company(none * (1.0 - own), one, two, two)
         company = company.split(np.ones((1, 1)), prompts[None], self.passed, own)
-        several = np.maximum(1.0 - company.none - one, 0.0)
-        found = one * self.one_s + several * company.several(self.added_s[2:])
-        return np.where(np.isfinite(self.passed[-1]), found, line)
+        fit, over = self.parts(one, np.maximum(1.0 - company.none - one, 0.0), company.often)
+        told = np.isfinite(self.passed[-1])
+        return [
+            (np.where(told, fit[0], often), np.where(told, fit[1], longer)),
+            (np.where(told, over[0], 0.0), np.where(told, over[1], 0.0)),
+        ]
+
+    def parts(self, one: Any, several: Any, often: Any) -> list[tuple[Any, Any]]:
+        """Shares of iterations with one and with several, ``often`` many: those with one or few, those with many, and
+        what they take longer."""
+        few, many = several * (1.0 - often), several * often
+        fit = one + few
+        return [(fit, (one * self.one_s + few * self.added_s[2]) / np.maximum(fit, 1e-300)), (many, self.added_s[3])]
 
 
 def prompts_of(

@@ -57,17 +57,32 @@ def _shared(prompts: Prompts, rate: FloatArray, decodes: Any, chain: Iterations,
     iteration, found = chain.iteration_s, chain.found(decodes, lookahead)
     others = found.at_work * chain.met_mean
     # How often one's own iteration and the one before it carry prompts, and what they then take longer.
-    own = (1.0 + 0.0 * iteration, prompts.carried(others, 1))
-    before = (found.next_carries, found.next_longer_s)
+    own, before = prompts.carried(others, 1), [(found.next_carries, found.next_longer_s)]
+    if prompts.passed is not None:
+        none, one, few, many = chain.chance
+        told, some = np.isfinite(prompts.passed[-1]), np.maximum(1.0 - none, 1e-12)
+        (fit, fit_s), (over, over_s) = prompts.parts(one / some, (few + many) / some, chain.company.often)
+        carries, longer = before[0]
+        before = [
+            (carries * np.where(told, fit, 1.0), np.where(told, fit_s, longer)),
+            (carries * np.where(told, over, 0.0), over_s),
+        ]
     exists = np.where(lookahead > 0.0, found.followed, 1.0)
     usual, after = mean - iteration, 0.0 * iteration
     for step in range(1, FOLLOWED + 1):
-        some, longer = (np.where(lookahead > 0.0, *each) for each in zip(before, own, strict=True))
-        short, long = rate * iteration, rate * (iteration + longer)
-        carries = -exists * ((1.0 - some) * np.expm1(-short) + some * np.expm1(-long))
-        added = exists * ((1.0 - some) * prompts.carried(short) + some * prompts.carried(long))
-        after = after + np.clip(decodes + 1.0 - step, 0.0, 1.0) * (added - usual)
-        before, own = own, (carries, added / np.maximum(carries, 1e-12))
+        last = [
+            tuple(np.where(lookahead > 0.0, *part) for part in zip(*each, strict=True))
+            for each in zip(before, own, strict=True)
+        ]
+        none = 1.0 - sum(often for often, _ in last)
+        carrying, seconds = [0.0 * iteration for _ in own], [0.0 * iteration for _ in own]
+        for often, longer in [(none, 0.0), *last]:
+            for kind, (some, some_s) in enumerate(prompts.carried(rate * (iteration + longer))):
+                carrying[kind] = carrying[kind] + exists * often * some
+                seconds[kind] = seconds[kind] + exists * often * some * some_s
+        after = after + np.clip(decodes + 1.0 - step, 0.0, 1.0) * (sum(seconds) - usual)
+        found_s = zip(carrying, seconds, strict=True)
+        before, own = own, [(often, longer / np.maximum(often, 1e-12)) for often, longer in found_s]
         exists = np.ones_like(exists)
     return after + prompts.left_over(found.at_work * chain.met, chain.arriving, iteration)[1]
 
