@@ -14,7 +14,7 @@ while one runs (asynchronous scheduling), a request that comes waits for that on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,10 @@ class OpenLoop:
 
 def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> OpenLoop:
     """The steady state at ``rate`` requests a second a replica; beyond the admitted places it stays as it is there."""
+    # Where nothing is decoded and nobody waits, the next iteration begins with whoever came meanwhile.
+    ranks = c.step.attention_ranks
+    alone = (ranks > 1.0) & (load.prompt_tokens > chunk_room(c, limits, 0.0) / ranks)
+    c = replace(c, lookahead=np.where((load.decode_tokens > 0.0) | alone, c.lookahead, 0.0))
     batch = decoding_batch(c, load, limits, rate)
     decoding = batch.sequences
     decodes = load.decode_tokens / c.tokens_per_step
@@ -182,7 +186,8 @@ def saturated_rate(
     fitting = room / load.prompt_tokens
     attended = load.input_tokens * load.prefix_cache_hit + load.prompt_tokens / 2.0
     full = c.carrying(np.maximum(fitting, 1.0)).iteration_s(decoding, context, room, room * attended)
-    found: FloatArray = np.where(prompts.sharing >= 1.0, np.minimum(rate, fitting / full), in_chunks)
+    several = np.where(c.step.attention_ranks > 1.0, prompts.sharing >= 1.0, fitting >= 2.0)
+    found: FloatArray = np.where(several, np.minimum(rate, fitting / full), in_chunks)
     return found
 
 

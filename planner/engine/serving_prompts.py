@@ -16,6 +16,8 @@ FloatArray = NDArray[np.float64]
 
 MOST_TOGETHER: Final = 7
 """Prompts that share an iteration up to which it is counted who is left over."""
+NEARLY: Final = 0.15
+"""Of a prompt, beside one that fits the token budget whole: room for part of another, where answers are one token."""
 HALF_WIDTH: Final = 2.0 * 3.0**0.5 * 0.6
 """Of a uniform spread with the variance that is left in each half of a normal one, over its standard deviation."""
 
@@ -43,7 +45,8 @@ class Prompts:
     crowd_s: Any
     """Of two and of all that go on side by side: what one iteration takes longer."""
     sharing: Any
-    """1 where two prompts fit the token budget, 0 where hardly one does."""
+    """1 where two prompts fit the token budget (one and part of another, where nothing is decoded), 0 where hardly one
+    does."""
     fitting: Any
     """Prompts that fit the budget which decodes leave."""
     chunks: Any
@@ -85,7 +88,9 @@ class Prompts:
     def part_s(self) -> Any:
         """One's part of what an iteration takes longer that surely carries one."""
         one, company = self.company.one, self.company
-        each = company.several((self.within_s[2] / company.few, self.within_s[3] / company.many))
+        whole = np.maximum(self.fitting, 1.0)
+        few, many = np.minimum(company.few, whole), np.minimum(company.many, whole)
+        each = company.several((self.within_s[2] / few, self.within_s[3] / many))
         return one * self.one_s + (1.0 - one) * each
 
     @property
@@ -175,7 +180,10 @@ def prompts_of(
     def added(of: ServingCoefficients, tokens: Any, each: Any = attended) -> Any:
         return of.iteration_s(decoding, decoding * context, tokens, tokens * each) - base
 
-    sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), np.clip(room / prompt - 1.0, 0.0, 1.0))
+    # Where nothing is decoded, whole prompts are all that iterations hold.
+    surely = np.where(load.decode_tokens > 0.0, 1.0, NEARLY)
+    sharing = np.clip((room / prompt - 1.0) / surely, 0.0, 1.0)
+    sharing = np.where(ranks > 1.0, np.where(prompt <= own_room, 1.0, 0.0), sharing)
     longest = np.minimum(own_room, prompt)
     # One, and few and many at once, each as wide as what is left of the spread on its side.
     width, zero = HALF_WIDTH * prompt * company.around, 0.0 * longest
