@@ -14,7 +14,7 @@ sequences more than an average moment (arrivals that cause arrivals: Hawkes, 197
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,52 +60,11 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
     step is extrapolated (Aitken), at first not far.
     """
     places = limits.sequences + np.zeros_like(rate)
-    decodes = load.decode_tokens / c.tokens_per_step
-    short = answers_are_short(c, load)
-    bunched = np.zeros_like(rate)
-    follows = np.zeros_like(rate)
-    gain = np.zeros_like(rate)
-    usual_s = np.full_like(rate, np.inf)
-    meet = np.ones_like(rate)
-    chain = Iterations.without_prompts(rate, c.iteration_s(1.0 + bunched, load.mean_context + bunched))
-
-    def decode(sequences: FloatArray) -> FloatArray:
-        nonlocal chain, bunched, follows, gain, usual_s, meet
-        usual = np.minimum(sequences, rate * usual_s)
-        others = usual + (sequences - usual + bunched) * meet
-        met = np.minimum(1.0 + others, places)
-        spread = others / ((1.0 - follows) * (1.0 - gain))
-        # Those in iterations without prompts: the others follow prompts more often, which decode along.
-        fewer = follows / (1.0 - follows) * chain.company.mean * meet
-        prompts, chain, slope = settled(c, load, limits, rate, met, chain, spread, 1.0, fewer)
-        s, iteration = prompts.sharing, chain.iteration_s
-        queue = prompt_queue(prompts, rate, iteration)
-        busy = busy_share(prompts, queue, chain)
-        follows = s * chain.follows + (1.0 - s) * busy
-        gain = np.clip(rate * decodes * slope / (1.0 - follows), 0.0, MOST_GAIN)
-        mean = iteration / (1.0 - busy)
-        runs = runs_of(rate, iteration, chain.some_s, np.ones_like(rate), c.lookahead)
-        after = s * _following_shared(prompts, chain, rate, follows, runs)
-        if queue is not None:
-            after = after + (1.0 - s) * _following(prompts, queue, mean, busy)
-        if np.any(short):
-            after = np.where(short, held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, runs), after)
-        bunched = _bunched(prompts, chain, busy, follows, decodes, c.lookahead)
-        meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
-        if load.arrival_cv != 1.0:
-            # Those of one's own burst decode along, or follow and hold up one's decodes.
-            along, later = _burst(load, rate, chain, decodes * mean)
-            bunched = bunched + along / (1.0 - follows)
-            after = after + later * busy / np.maximum(rate, 1e-12) / (1.0 - follows)
-        usual_s = decodes * mean
-        longest = np.maximum(usual_s + after, decodes * iteration)
-        seconds: FloatArray = np.where(decodes > 0, longest, 0.0 * mean)
-        return seconds
-
+    found = _Rounds.begun(c, load, limits, rate)
     sequences = np.zeros_like(rate)
     for farthest in FARTHEST:
-        first = np.minimum(rate * decode(sequences), places)
-        second = np.minimum(rate * decode(first), places)
+        first = np.minimum(rate * found.decode_s(sequences), places)
+        second = np.minimum(rate * found.decode_s(first), places)
         if np.all(np.abs(second - first) <= SETTLED * second):
             sequences = second
             break
@@ -117,10 +76,89 @@ def decoding_batch(c: ServingCoefficients, load: ServingLoad, limits: AdmissionL
         # Steps that still grow say nothing about where they end.
         told = np.isfinite(jump) & ((bend < 0.0) | (second < first))
         sequences = np.where(told, np.clip(jump, low, high), second)
-    seconds = decode(sequences)
+    seconds = found.decode_s(sequences)
     sequences = np.minimum(rate * seconds, places)
-    spread = sequences / ((1.0 - follows) ** 2 * (1.0 - gain))
-    return Decoding(sequences=sequences, seconds=seconds, spread=spread, chain=chain)
+    spread = sequences / ((1.0 - found.follows) ** 2 * (1.0 - found.gain))
+    return Decoding(sequences=sequences, seconds=seconds, spread=spread, chain=found.chain)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Rounds:
+    """Rounds of the fixed point: each begins with what the one before found."""
+
+    c: ServingCoefficients
+    load: ServingLoad
+    limits: AdmissionLimits
+    rate: FloatArray
+    chain: Iterations
+    """As one that decodes finds them."""
+    sharing: Any
+    bunched: Any
+    """Sequences beyond the average that one which decodes sees,"""
+    meet: Any
+    """and how much of its answer they share."""
+    usual_s: Any
+    """To decode an answer in average iterations."""
+    follows: Any
+    gain: Any
+
+    @classmethod
+    def begun(cls, c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> Self:
+        zero = np.zeros_like(rate)
+        chain = Iterations.without_prompts(rate, c.iteration_s(1.0 + zero, load.mean_context + zero))
+        return cls(
+            c=c, load=load, limits=limits, rate=rate, chain=chain,
+            sharing=zero + 1.0, bunched=zero, meet=zero + 1.0, usual_s=zero + np.inf, follows=zero, gain=zero,
+        )  # fmt: skip
+
+    def decode_s(self, sequences: FloatArray) -> FloatArray:
+        """From first token to last beside ``sequences``."""
+        c, load, rate = self.c, self.load, self.rate
+        decodes = load.decode_tokens / c.tokens_per_step
+        prompts, slope = self._met(sequences)
+        chain, s = self.chain, prompts.sharing
+        iteration = chain.iteration_s
+        queue = prompt_queue(prompts, rate, iteration)
+        busy = busy_share(prompts, queue, chain)
+        follows = s * chain.follows + (1.0 - s) * busy
+        mean = iteration / (1.0 - busy)
+        runs = runs_of(rate, iteration, chain.some_s, np.ones_like(rate), c.lookahead)
+        after = s * _following_shared(prompts, chain, rate, follows, runs)
+        if queue is not None:
+            after = after + (1.0 - s) * _following(prompts, queue, mean, busy)
+        short = answers_are_short(c, load)
+        if np.any(short):
+            after = np.where(short, held_up_after(prompts, queue, rate, decodes, chain, busy, c.lookahead, runs), after)
+        bunched = _bunched(prompts, chain, busy, follows, decodes, c.lookahead)
+        if load.arrival_cv != 1.0:
+            # Those of one's own burst decode along, or follow and hold up one's decodes.
+            along, later = _burst(load, rate, chain, decodes * mean)
+            bunched = bunched + along / (1.0 - follows)
+            after = after + later * busy / np.maximum(rate, 1e-12) / (1.0 - follows)
+        self.sharing, self.bunched, self.follows, self.usual_s = s, bunched, follows, decodes * mean
+        self.meet = np.clip(1.0 - 2.0 / ((1.0 - follows) * np.maximum(decodes, 1.0)), 0.0, 1.0)
+        self.gain = np.clip(rate * decodes * slope / (1.0 - follows), 0.0, MOST_GAIN)
+        longest = np.maximum(self.usual_s + after, decodes * iteration)
+        seconds: FloatArray = np.where(decodes > 0, longest, 0.0 * mean)
+        return seconds
+
+    def _met(self, sequences: FloatArray) -> tuple[Prompts, Any]:
+        """What prompts add beside what one that decodes meets, and what one sequence more adds; the chain with it.
+
+        Those that are there only because one's own prompt held all up are met for less of a short answer.
+        """
+        usual = np.minimum(sequences, self.rate * self.usual_s)
+        longer = (sequences - usual) * (1.0 - self.sharing * (1.0 - self.meet))
+        others = usual + longer + self.bunched * self.meet
+        one = np.where(self.load.decode_tokens > 0.0, 1.0, 0.0)
+        met = np.minimum(one + others, self.limits.sequences)
+        spread = others / ((1.0 - self.follows) * (1.0 - self.gain))
+        # Iterations with prompts follow others with some, whose requests decode along: those without hold fewer.
+        fewer = self.follows / (1.0 - self.follows) * self.chain.company.mean * self.meet
+        prompts, self.chain, slope = settled(
+            self.c, self.load, self.limits, self.rate, met, self.chain, spread, 1.0, fewer
+        )
+        return prompts, slope
 
 
 def settled(
@@ -134,7 +172,10 @@ def settled(
     least: float = 0.0,
     fewer: Any = 0.0,
 ) -> tuple[Prompts, Iterations, Any]:
-    """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around."""
+    """What prompts add where ``sequences`` decode, and the chain of iterations that carry them, once around.
+
+    Iterations without prompts hold ``fewer`` of them than others.
+    """
     iteration, slope = _iteration(c, load, sequences, spread, least)
     iteration = iteration - slope * np.minimum(fewer, sequences - least)
     passed = passed_graphs(c, load, sequences / c.step.pipeline, spread)
@@ -153,7 +194,7 @@ def busy_share(prompts: Prompts, queue: PromptQueue | None, chain: Iterations) -
 
 def _bunched(prompts: Prompts, chain: Iterations, busy: Any, follows: Any, decodes: Any, lookahead: Any) -> Any:
     """Sequences that one which decodes sees beyond the average: those that came near it, and met the same delays."""
-    at_work = chain.found(decodes, lookahead).at_work
+    at_work = chain.at_work(chain.ended(decodes, lookahead), lookahead)
     scatter = 1.0 + at_work * chain.rate * chain.variance_s2 / chain.mean_s
     grouped = scatter * (1.0 + follows - follows**2) / (1.0 - follows) - 1.0
     singly = (2.0 - busy) * busy * (1.0 + busy**2) / (1.0 - busy)

@@ -59,15 +59,16 @@ class OpenLoop:
 
 def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits, rate: FloatArray) -> OpenLoop:
     """The steady state at ``rate`` requests a second a replica; beyond the admitted places it stays as it is there."""
+    whole = load.prompt_tokens <= chunk_room(c, limits, 0.0) / c.step.attention_ranks
     # Where nothing is decoded and nobody waits, the next iteration begins with whoever came meanwhile.
-    ranks = c.step.attention_ranks
-    alone = (ranks > 1.0) & (load.prompt_tokens > chunk_room(c, limits, 0.0) / ranks)
-    c = replace(c, lookahead=np.where((load.decode_tokens > 0.0) | alone, c.lookahead, 0.0))
+    ahead = (load.decode_tokens > 0.0) | ((c.step.attention_ranks > 1.0) & ~whole)
+    c = replace(c, lookahead=np.where(ahead, c.lookahead, 0.0))
     batch = decoding_batch(c, load, limits, rate)
     decoding = batch.sequences
     decodes = load.decode_tokens / c.tokens_per_step
     # Where the replica rests at times, those that find it at work find more at once.
-    working = batch.chain.found(decodes, c.lookahead).at_work
+    ended = batch.chain.ended(decodes, c.lookahead)
+    working = np.where(whole, batch.chain.at_work(ended, c.lookahead), 1.0)
     under_way = decoding / working
     spread = np.maximum(batch.spread / working - under_way**2 * (1.0 - working), 0.0)
     prompts, chain, _ = settled(c, load, limits, rate, under_way, batch.chain, spread)
@@ -92,11 +93,15 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     by_chance = present * chain.met_mean
     nobody = (1.0 - present) + present * np.maximum(chain.met_none, 1e-300) ** (others / np.maximum(by_chance, 1e-12))
     more = others / np.maximum(by_chance, 1e-12)
-    beside = beside_one(nobody, others).split(present * chain.met, more * chain.arriving, prompts.passed, 1)
-    met = prompts_of(c, load, limits, under_way, beside, iteration, prompts.passed)
+    company = beside_one(nobody, others).split(present * chain.met, more * chain.arriving, prompts.passed, 1)
+    met = prompts_of(c, load, limits, under_way, company, iteration, prompts.passed)
     between = found.followed * (iteration + found.next_carries * found.next_longer_s)
     before = s * (present * (mean + longer_s) / 2.0 + c.lookahead * (between + sooner_s))
-    own = s * (met.one_s + iteration)
+    # One that finds it at rest decodes beside nobody.
+    tokens = np.minimum(load.prompt_tokens, chunk_room(c, limits, decoding) / c.step.attention_ranks)
+    batches = np.stack([0.0 * under_way, under_way])
+    resting, working_s = c.iteration_s(batches, batches * load.mean_context, tokens, tokens * load.prompt_tokens / 2.0)
+    own = s * (met.one_s + iteration + (1.0 - present) * (resting - working_s))
     if queue is not None:
         before = before + (1.0 - s) * _before_alone(c, prompts, queue, present, iteration, mean)
         own = own + (1.0 - s) * queue.service_s

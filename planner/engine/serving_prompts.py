@@ -18,6 +18,8 @@ MOST_TOGETHER: Final = 7
 """Prompts that share an iteration up to which it is counted who is left over."""
 NEARLY: Final = 0.15
 """Of a prompt, beside one that fits the token budget whole: room for part of another, where answers are one token."""
+SURELY: Final = 2.5
+"""Standard deviations."""
 HALF_WIDTH: Final = 2.0 * 3.0**0.5 * 0.6
 """Of a uniform spread with the variance that is left in each half of a normal one, over its standard deviation."""
 
@@ -162,8 +164,8 @@ def prompts_of(
 ) -> Prompts:
     """What prompts add to iterations that decode ``decoding`` sequences, in such ``company``.
 
-    Several points, as what an iteration takes longer isn't linear in its tokens. ``iteration_s`` is one without prompts,
-    where batches scatter: with prompts all experts are read, however many sequences decode.
+    Several points, as what an iteration takes longer isn't linear in its tokens. ``iteration_s`` is one without
+    prompts, where batches scatter: with prompts all experts are read, however many sequences decode.
     """
     prompt, context = load.prompt_tokens, load.mean_context
     attended = load.input_tokens * load.prefix_cache_hit + prompt / 2.0
@@ -244,13 +246,14 @@ def passed_graphs(c: ServingCoefficients, load: ServingLoad, sequences: Any, spr
     (``MOST_COUNTED`` + 1, n), NaN where no two fit one or as many as are counted do; None where that is everywhere.
     """
     graph, prompt = c.step.graph_tokens, load.prompt_tokens
-    counts = np.arange(MOST_COUNTED + 1.0)[:, None]
-    off = (sequences + counts * prompt - graph) / np.sqrt(np.maximum(spread, 1.0))
-    passed: FloatArray = 0.5 + 0.5 * np.tanh(np.sqrt(2.0 / np.pi) * (off + 0.044715 * off**3))
-    told = (graph > 0.0) & (c.step.attention_ranks == 1.0) & (passed[-1] > 0.99) & (passed[1] < 0.5)
+    beyond = sequences - graph - 0.5
+    scatter = np.sqrt(np.maximum(spread, 1.0))
+    surely = beyond + MOST_COUNTED * prompt > SURELY * scatter
+    told = (graph > 0.0) & (c.step.attention_ranks == 1.0) & (beyond + prompt < 0.0) & surely
     if not told.any():
         return None
-    return np.where(told, passed, np.nan)
+    off = (beyond + np.arange(MOST_COUNTED + 1.0)[:, None] * prompt) / scatter
+    return np.where(told, 0.5 + 0.5 * np.tanh(np.sqrt(2.0 / np.pi) * (off + 0.044715 * off**3)), np.nan)
 
 
 def left_over_s(prompts: Any, rest: Any, rest_s: Any, one_s: Any) -> Any:

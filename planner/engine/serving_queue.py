@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine.queueing import many_server_wait
+from planner.engine.queueing import side_by_side_wait
 from planner.engine.serving_prompts import Prompts
 from planner.engine.serving_runs import Runs, runs_of
 
@@ -98,7 +98,7 @@ def prompt_queue(
         beside = np.where(several, rate * near, 0.0)
     service = chunks * own
     wait, some = _one_after_the_other(prompts, rate, iteration_s, service)
-    side_by_side = many_server_wait(serving, service, prompts.ranks, *variation)
+    side_by_side = side_by_side_wait(serving, service, prompts.ranks, *variation)
     wait = np.where(several, side_by_side, wait * (variation[0] + variation[1]))
     some = np.where(several, runs.share, some)
     scatter = np.sqrt(np.maximum(variation[0], 1e-6))

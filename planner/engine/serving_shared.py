@@ -253,12 +253,20 @@ class Iterations:
         none = (both * ends**2 + ends * (1.0 - begins)) * (1.0 - stays) / begins
         return 2.0 * both / (2.0 * both + 1.0), 1.0 / (1.0 + none)
 
+    def ended(self, decodes: Any, lookahead: Any) -> Any:
+        """How often an iteration is the last with prompts before the replica rests."""
+        return (1.0 - self.chance[0]) * self.rests_after(decodes, lookahead)
+
+    def at_work(self, ended: Any, lookahead: Any) -> Any:
+        """Share of time that an iteration is under way."""
+        rest_s = ended * np.where(lookahead > 0.0, self.empty[0], 1.0) / np.maximum(self.rate, 1e-300)
+        return self.mean_s / (self.mean_s + rest_s)
+
     def found(self, decodes: Any, lookahead: Any) -> Found:
         """What a request finds, where answers are decoded in ``decodes`` iterations."""
         mean, iteration = self.mean_s, self.iteration_s
-        ended = (1.0 - self.chance[0]) * self.rests_after(decodes, lookahead)
-        rest_s = ended * np.where(lookahead > 0.0, self.empty[0], 1.0) / np.maximum(self.rate, 1e-300)
-        at_work = mean / (mean + rest_s)
+        ended = self.ended(decodes, lookahead)
+        at_work = self.at_work(ended, lookahead)
         # The others are not the first after a rest, or after what ended everything.
         left = np.maximum(1.0 - ended, LEAST)
         carries = np.maximum(1.0 - self.chance[0] - ended, 0.0) / left
