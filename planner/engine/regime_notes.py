@@ -14,7 +14,7 @@ from planner.engine.serving_regimes import lora_slots
 from planner.engine.speculation import tokens_per_step
 from planner.engine.workload import InferenceQuestion
 
-LONG_ANSWER = 200
+LONG_ANSWER = 20
 """Tokens of an answer from which decodes hold so many iterations that the state changes often: both are averaged."""
 VOCABULARY_SLACK = 0.02
 """Vocabularies are padded differently; a larger difference is another tokenizer."""

@@ -279,12 +279,12 @@ def test_a_job_is_ranked_by_what_it_costs_itself() -> None:
 @pytest.mark.parametrize(
     ("said", "asked"),
     [
-        (True, {"input_tokens": 300, "output_tokens": 20}),
-        (True, {"input_tokens": 600, "output_tokens": 20, "prefix_cache_hit": 0.5}),
-        (False, {"input_tokens": 600, "output_tokens": 20}),
-        (False, {"input_tokens": 300, "output_tokens": 300}),
-        (False, {"input_tokens": 300, "output_tokens": 20, "requests_per_second": None, "concurrency": 8}),
-        (False, {"input_tokens": 300, "output_tokens": 20, "engine": "sglang"}),
+        (True, {"input_tokens": 300, "output_tokens": 10}),
+        (True, {"input_tokens": 600, "output_tokens": 10, "prefix_cache_hit": 0.5}),
+        (False, {"input_tokens": 600, "output_tokens": 10}),
+        (False, {"input_tokens": 300, "output_tokens": 20}),
+        (False, {"input_tokens": 300, "output_tokens": 10, "requests_per_second": None, "concurrency": 8}),
+        (False, {"input_tokens": 300, "output_tokens": 10, "engine": "sglang"}),
     ],
 )
 def test_prompts_that_a_graph_holds_one_by_one_are_remarked(said: bool, asked: dict[str, Any]) -> None:
