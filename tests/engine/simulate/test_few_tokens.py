@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from planner.engine.serving_prompts import MOST_COUNTED
-from planner.engine.serving_shared import Company
+from planner.engine.serving_shared import MOST_COUNTED, Company
 from tests.engine.simulate.test_closed_form import LAUNCHED, RANKED, STEPS, assert_means_agree, both_at
 
 FEW_EXPERTS = STEPS["experts"]._replace(
