@@ -100,7 +100,10 @@ def open_loop(c: ServingCoefficients, load: ServingLoad, limits: AdmissionLimits
     # One that finds it at rest decodes beside nobody.
     tokens = np.minimum(load.prompt_tokens, chunk_room(c, limits, decoding) / c.step.attention_ranks)
     batches = np.stack([0.0 * under_way, under_way])
-    resting, working_s = c.iteration_s(batches, batches * load.mean_context, tokens, tokens * load.prompt_tokens / 2.0)
+    alone = c.carrying(1.0)
+    resting, working_s = alone.iteration_s(
+        batches, batches * load.mean_context, tokens, tokens * load.prompt_tokens / 2.0
+    )
     own = s * (met.one_s + iteration + (1.0 - present) * (resting - working_s))
     if queue is not None:
         before = before + (1.0 - s) * _before_alone(c, prompts, queue, present, iteration, mean)
