@@ -154,7 +154,8 @@ class _Rounds:
         met = np.minimum(one + others, self.limits.sequences)
         spread = others / ((1.0 - self.follows) * (1.0 - self.gain))
         # Iterations with prompts follow others with some, whose requests decode along: those without hold fewer.
-        fewer = self.sharing * self.follows / (1.0 - self.follows) * self.chain.company.mean * self.meet
+        carried = np.where(self.c.step.attention_ranks > 1.0, self.sharing, 1.0) * self.chain.company.mean
+        fewer = self.follows / (1.0 - self.follows) * carried * self.meet
         prompts, self.chain, slope = settled(
             self.c, self.load, self.limits, self.rate, met, self.chain, spread, 1.0, fewer
         )
