@@ -21,8 +21,8 @@ from planner.services.simulation_job import SimulationJob, check_options, read_s
 from planner.services.simulation_region import read_part, too_many_requests
 from planner.services.stored_traces import has_trace, may_use_trace
 
-MOST_REQUESTS: Final = 5_000_000
-"""Generated in each of its runs, of which there are some ten to thirty."""
+MOST_REQUESTS: Final = 10_000_000
+"""Generated in each of its runs, of which there are some ten to thirty: a week of 16 requests a second."""
 MEMBERS: Final = ("question", "scenario", "traffic", "trace", "regions", "search")
 
 

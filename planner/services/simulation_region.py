@@ -172,4 +172,5 @@ def too_many_requests(traffic: TrafficQuestion | None, most: int) -> list[FieldE
     while replace(traffic, hours=hours).expected_requests > most:
         hours *= 0.9
     allowed = say("up to {hours:,.4g} h at this load ({most:,} requests)", hours=hours, most=most)
-    return [FieldError(field="traffic.hours", value=traffic.hours, message=say("Too many requests."), allowed=allowed)]
+    message = say("Too many requests: {requests:,.0f} in {hours:g} h.", requests=requests, hours=traffic.hours)
+    return [FieldError(field="traffic.hours", value=traffic.hours, message=message, allowed=allowed)]

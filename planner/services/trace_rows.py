@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.engine.sentences import Noun, say
 from planner.services.trace_columns import Columns, GrowingColumns, TraceError, keep_answered
-from planner.services.trace_values import READERS, SHOWN, input_lengths, lengths, seconds
+from planner.services.trace_values import READERS, SHOWN, input_lengths, lengths, milliseconds
 
 Lines = Iterator[tuple[int, list[str]]]
 MOONCAKE_BLOCK_TOKENS: Final = 512
@@ -178,7 +178,7 @@ def read_mooncake(lines: Lines, told: Callable[[int], None] | None) -> Columns:
         if not objects:
             continue
         read = {
-            "arrival": seconds(_texts(objects, numbers, "timestamp"), numbers, "timestamp") / 1e3,
+            "arrival": milliseconds(_texts(objects, numbers, "timestamp"), numbers, "timestamp"),
             "input": input_lengths(_texts(objects, numbers, "input_length"), numbers, "input_length"),
             "output": lengths(_texts(objects, numbers, "output_length"), numbers, "output_length"),
         }

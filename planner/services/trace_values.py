@@ -14,7 +14,7 @@ from planner.engine.sentences import Sentence, say
 from planner.services.trace_columns import TraceError
 
 MAX_TOKENS: Final = 2**31 - 1
-MAX_SECONDS: Final = 1e12
+MOST_TIME: Final = 1e12
 SHOWN: Final = 80
 A_TIME: Final = "2023-11-16 18:15:46.68"
 AN_OFFSET: Final = "+07:00"
@@ -27,16 +27,25 @@ _TIME: Final = re.compile(
 
 def seconds(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
     """Seconds since the trace began; raises ``TraceError`` naming row and column."""
-    values = _floats(texts, numbers, name, say("a number of seconds, 0 or more"))
-    _refuse(
-        ~(np.abs(values) <= MAX_SECONDS),
-        say("Not a finite time."),
-        texts,
-        numbers,
-        name,
-        say("seconds up to {most}", most="1e12"),
-    )
-    _refuse(values < 0, say("Negative."), texts, numbers, name, say("0 or more seconds"))
+    wanted = say("a number of seconds, 0 or more")
+    most = say("seconds up to {most}", most="1e12")
+    return _times(texts, numbers, name, wanted, most, say("0 or more seconds"))
+
+
+def milliseconds(texts: Sequence[str], numbers: Sequence[int], name: str) -> NDArray[Any]:
+    """The same in milliseconds, as seconds."""
+    wanted = say("a number of milliseconds, 0 or more")
+    most = say("milliseconds up to {most}", most="1e12")
+    return _times(texts, numbers, name, wanted, most, say("0 or more milliseconds")) / 1e3
+
+
+def _times(
+    texts: Sequence[str], numbers: Sequence[int], name: str, wanted: Sentence, most: Sentence, least: Sentence
+) -> NDArray[Any]:
+    values = _floats(texts, numbers, name, wanted)
+    _refuse(~np.isfinite(values), say("Not a finite time."), texts, numbers, name, most)
+    _refuse(np.abs(values) > MOST_TIME, say("Out of range."), texts, numbers, name, most)
+    _refuse(values < 0, say("Negative."), texts, numbers, name, least)
     return values
 
 

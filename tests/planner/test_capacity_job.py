@@ -112,10 +112,10 @@ def test_limits_that_nothing_holds_show_what_came_closest() -> None:
         ({"search": []}, ["search"]),
         ({"regions": [{"name": ""}]}, ["regions.0.name"]),
         (
-            {"regions": [{"name": "a", "traffic": {"requests_per_second": 100, "hours": 24}}]},
+            {"regions": [{"name": "a", "traffic": {"requests_per_second": 100, "hours": 48}}]},
             ["regions.0.traffic.hours"],
         ),
-        ({"traffic": {"requests_per_second": 100, "hours": 24}}, ["traffic.hours"]),
+        ({"traffic": {"requests_per_second": 100, "hours": 48}}, ["traffic.hours"]),
         ({"traffic": {"hours": 0}, "search": {"speed": 1}}, ["search.speed", "traffic.hours"]),
     ],
 )
@@ -223,6 +223,16 @@ def test_without_a_load_of_its_own_a_search_is_sized_for_what_the_plan_is() -> N
     assert [region.traffic and region.traffic.requests_per_second for region in both.simulation.regions] == [150, 150]
     waiting = QUESTION | {"requests_per_second": None, "concurrency": 20}
     assert read_capacity({"question": waiting}).sized_for.startswith("Sized for this traffic as it is")
+
+
+def test_a_week_of_ten_requests_a_second_may_be_searched() -> None:
+    week = {"question": QUESTION, "traffic": TRAFFIC | {"requests_per_second": 10, "hours": 168}}
+    assert read_capacity(week).simulation.regions[0].traffic is not None
+    with pytest.raises(InvalidQuestion) as refused:
+        read_capacity({"question": QUESTION, "traffic": TRAFFIC | {"requests_per_second": 20, "hours": 168}})
+    (fault,) = refused.value.errors
+    assert (fault.field, fault.message) == ("traffic.hours", "Too many requests: 12,096,000 in 168 h.")
+    assert "10,000,000 requests" in fault.allowed
 
 
 def test_a_search_that_ends_at_its_bound_says_so_and_its_rates_are_a_fleets() -> None:

@@ -30,6 +30,12 @@ FAULTS: dict[str, tuple[bytes, int | None, str, str]] = {
     "nan": (HEADER + b"1,nan,3\n", 2, "input_tokens", "Not a finite number. (nan)"),
     "nan time": (HEADER + b"nan,1,3\n", 2, "arrival_s", "Not a finite time. (nan)"),
     "infinite": (HEADER + b"inf,2,3\n", 2, "arrival_s", "Not a finite time. (inf)"),
+    "milliseconds since 1970": (
+        HEADER + b"1700000000500,2,3\n",
+        2,
+        "arrival_s",
+        "Out of range. (1700000000500)",
+    ),
     "negative time": (HEADER + b"-1,2,3\n", 2, "arrival_s", "Negative. (-1)"),
     "negative tokens": (HEADER + b"1,2,-3\n", 2, "output_tokens", "Negative. (-3)"),
     "no prompt": (HEADER + b"1,0,3\n", 2, "input_tokens", "A prompt of no tokens. (0)"),
@@ -237,3 +243,10 @@ def test_block_hashes_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read(rows[0])) == 1
     with pytest.raises(TraceError, match="row 2, column hash_ids: Too many block hashes"):
         read(b"".join(rows))
+
+
+def test_a_time_in_milliseconds_is_asked_for_in_them() -> None:
+    for at, allowed in ((-1, "0 or more milliseconds"), (1e13, "milliseconds up to 1e12")):
+        with pytest.raises(TraceError) as found:
+            read(b'{"timestamp": %s, "input_length": 5, "output_length": 5, "hash_ids": [1]}\n' % str(at).encode())
+        assert (found.value.column, found.value.allowed) == ("timestamp", allowed)
