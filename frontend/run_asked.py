@@ -28,9 +28,16 @@ TRACE_STATES = (*LOADS, *LENGTHS)
 """Fields of a question that a trace says for itself."""
 PLANS_TRAFFIC = {
     **dict.fromkeys(("requests_per_second", "clients", "requests"), LOADS),
-    **{"input_median": LENGTHS[:1], "output_median": LENGTHS[1:]},
+    **dict.fromkeys(("input_median", "input_lengths"), LENGTHS[:1]),
+    **dict.fromkeys(("output_median", "output_lengths"), LENGTHS[1:]),
 }
 """What a run's own traffic may state, and what of the question it stands for."""
+IN_PLACE_OF = {
+    "input_lengths": ("input_median", "input_sigma", "input_max"),
+    "output_lengths": ("output_median", "output_sigma", "output_max"),
+    "prefix_lengths": ("prefix_tokens",),
+}
+"""Lists of lengths as they were seen, and what is not used beside them."""
 SCALING = ("autoscaler", "scaling_metric", "scaling_target", "min_replicas", "max_replicas")
 
 
@@ -39,7 +46,7 @@ def subtitle(run: Run, given: Mapping[str, str]) -> str:
     if run.params.get("trace"):
         return stated(InferenceQuestion, {name: value for name, value in given.items() if name not in TRACE_STATES})
     sites = [run.params, *(region for region in run.params.get("regions") or () if isinstance(region, dict))]
-    traffics = [traffic for site in sites if isinstance(traffic := site.get("traffic"), dict)]
+    traffics = [_used(traffic) for site in sites if isinstance(traffic := site.get("traffic"), dict)]
     stands_for = [names for own, names in PLANS_TRAFFIC.items() if any(each.get(own) is not None for each in traffics)]
     known = specs(InferenceQuestion)
     told = {name: known[name][1] for name in LENGTHS} | dict(given)
@@ -47,6 +54,12 @@ def subtitle(run: Run, given: Mapping[str, str]) -> str:
     served = traffics[0] if traffics and len(sites) == 1 else {}
     own = {name: served[name] for name in PLANS_TRAFFIC if served.get(name) is not None}
     return " · ".join(text for text in (stated(InferenceQuestion, told), stated(TrafficQuestion, own)) if text)
+
+
+def _used(traffic: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Traffic without what a list in it takes the place of."""
+    unused = {name for seen, names in IN_PLACE_OF.items() if traffic.get(seen) for name in names}
+    return {name: value for name, value in traffic.items() if name not in unused}
 
 
 def inputs_of(run: Run) -> tuple[tuple[str, str], ...]:
@@ -58,7 +71,7 @@ def inputs_of(run: Run) -> tuple[tuple[str, str], ...]:
     found = [
         (title, text)
         for title, text in (
-            (_("Traffic"), stated(TrafficQuestion, given["traffic"], but_defaults=True)),
+            (_("Traffic"), stated(TrafficQuestion, _used(given["traffic"]), but_defaults=True)),
             (_("Scenario"), scenario),
         )
         if text
@@ -72,7 +85,7 @@ def _region_inputs(regions: Any) -> Iterator[tuple[str, str]]:
     """What each region was started with beside what all have, and who takes its requests."""
     for region in regions if isinstance(regions, list) else ():
         own = (
-            stated(TrafficQuestion, region.get("traffic") or {}),
+            stated(TrafficQuestion, _used(region.get("traffic") or {})),
             stated(SimulationQuestion, region.get("scenario") or {}),
             _("an uploaded trace") if region.get("trace") else "",
             stated_links(region),

@@ -10,7 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from frontend.stated import stated
+from frontend.run_asked import subtitle
 from planner.engine.simulate.traffic_question import TrafficQuestion
 from planner.models import Run
 from planner.services.fitted_traffic import MOST_BYTES, fitted_fields
@@ -43,8 +43,11 @@ def test_the_form_is_filled_in_and_starts_what_it_holds(client: Client, catalog:
     traffic = read_simulation(run.params).regions[0].traffic
     assert traffic == TrafficQuestion(**expected)
     assert run.params["scenario"]["replicas"] == 3
-    said = stated(TrafficQuestion, run.params["traffic"], but_defaults=True)
+    said = subtitle(run, {"model": "Llama 3.1 8B"})
     assert "Input, as seen 200 values from 90 to 4,398, tokens" in said
+    assert "Output, median" in said
+    assert "Input, median" not in said
+    assert "Input 1,024" not in said
     assert read_simulation(again(client, run).params).regions == read_simulation(run.params).regions
 
 
