@@ -26,7 +26,7 @@ from kombu.exceptions import OperationalError
 from planner.engine.errors import InvalidQuestion
 from planner.models import Run, RunPart, RunStatus
 from planner.selectors.scope import Scope, scope_of
-from planner.services.error_envelope import error_entry
+from planner.services.error_envelope import envelope
 from planner.services.run_kind import ExecutePart, ReportProgress, Task
 from planner.services.run_progress import PartLost, PartProgress, RunStopped, free, held_part, lease
 
@@ -197,11 +197,7 @@ def scope_of_run(run: Run) -> Scope | None:
 
 def invalid_error(invalid: InvalidQuestion) -> dict[str, Any]:
     """What a job ends with whose question turned out to be wrong."""
-    faults = [
-        error_entry(code=fault.code, detail=fault.message, attr=fault.field, value=fault.value, allowed=fault.allowed)
-        for fault in invalid.errors
-    ]
-    return {"code": "invalid", "detail": str(invalid), "errors": faults}
+    return {"code": "invalid", "detail": str(invalid), "errors": envelope(invalid.errors)["errors"]}
 
 
 def worker_lost_error() -> dict[str, Any]:

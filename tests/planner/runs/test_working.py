@@ -96,7 +96,9 @@ class TestExecute:
         execute_run(run_id=run.pk)
         run.refresh_from_db()
         assert run.status == RunStatus.FAILED
-        assert (run.error or {})["errors"] == [{"attr": "bad", "code": "invalid", "detail": "Not allowed."}]
+        assert (run.error or {})["errors"] == [
+            {"attr": "bad", "code": "invalid", "detail": "Not allowed.", "value": 1, "allowed": None}
+        ]
 
     def test_logs_a_fault_and_shows_none_of_it(self, kind: AddKind, caplog: pytest.LogCaptureFixture) -> None:
         def break_down(params: Mapping[str, Any], report: ReportProgress) -> dict[str, Any]:
