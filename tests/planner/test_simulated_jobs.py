@@ -104,12 +104,12 @@ def test_the_smallest_fleet_of_a_job_is_done_in_its_time() -> None:
 
 
 def test_a_job_of_too_many_requests_is_told_how_many_may_be() -> None:
-    regions = [{"name": str(place), "traffic": {"requests": 500_000}} for place in range(16)]
+    regions = [{"name": str(place), "traffic": {"requests": 700_000}} for place in range(16)]
     question = {"model": "Llama 3.1 8B", "requests_per_second": 5, "ttft_ms": 800}
     with pytest.raises(InvalidQuestion) as refused:
         read_capacity({"question": question, "regions": regions})
     first = refused.value.errors[0]
-    assert (first.field, str(first.allowed)) == ("regions.0.traffic.requests", "up to 312,500 requests")
+    assert (first.field, str(first.allowed)) == ("regions.0.traffic.requests", "up to 625,000 requests")
 
 
 def test_regions_are_sized_for_what_they_say_they_are() -> None:
