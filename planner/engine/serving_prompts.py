@@ -173,11 +173,13 @@ def prompts_of(
     room = chunk_room(c, limits, decoding)
     # A prompt sits on one attention rank, whose budget is its share of the replica's.
     own_room = room / ranks
-    base = c.iteration_s(decoding, decoding * context)
-
-    if iteration_s is not None:
-        # Of the micro-batches one carries the prompts.
-        base = base + (iteration_s - base) / c.step.pipeline
+    if iteration_s is not None and not np.any(c.step.expert_weights_s):
+        base = iteration_s
+    else:
+        base = c.iteration_s(decoding, decoding * context)
+        if iteration_s is not None:
+            # Of the micro-batches one carries the prompts.
+            base = base + (iteration_s - base) / c.step.pipeline
 
     def added(of: ServingCoefficients, tokens: Any, each: Any = attended) -> Any:
         return of.iteration_s(decoding, decoding * context, tokens, tokens * each) - base
