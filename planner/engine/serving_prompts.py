@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.engine.queueing import normal_share
 from planner.engine.serving_coefficients import ServingCoefficients
 from planner.engine.serving_cycle import AdmissionLimits, ServingLoad, chunk_room
 from planner.engine.serving_shared import MOST_COUNTED, Company
@@ -255,7 +256,7 @@ def passed_graphs(c: ServingCoefficients, load: ServingLoad, sequences: Any, spr
     if not told.any():
         return None
     off = (beyond + np.arange(MOST_COUNTED + 1.0)[:, None] * prompt) / scatter
-    return np.where(told, 0.5 + 0.5 * np.tanh(np.sqrt(2.0 / np.pi) * (off + 0.044715 * off**3)), np.nan)
+    return np.where(told, normal_share(off), np.nan)
 
 
 def left_over_s(prompts: Any, rest: Any, rest_s: Any, one_s: Any) -> Any:
